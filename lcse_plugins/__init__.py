@@ -1,0 +1,68 @@
+"""Image retrieval that obeys *and*, *or* and *not*.
+
+    >>> from lcse_plugins import LogicScorer, load_encoder
+    >>> scorer = LogicScorer(encoder=load_encoder("starter"))
+    >>> for result in scorer.rank("an umbrella and no person", vectors, limit=5):
+    ...     print(result.explain())
+
+Names are resolved on first use, so that importing the package stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lcse_plugins.calibrate import CLIP_PRESET as CLIP_PRESET
+    from lcse_plugins.calibrate import SIGLIP2_PRESET as SIGLIP2_PRESET
+    from lcse_plugins.calibrate import Calibration as Calibration
+    from lcse_plugins.calibrate import load_calibration as load_calibration
+    from lcse_plugins.config import DEFAULT_CONFIG as DEFAULT_CONFIG
+    from lcse_plugins.config import ScoringConfig as ScoringConfig
+    from lcse_plugins.encoders.protocol import Encoder as Encoder
+    from lcse_plugins.encoders.protocol import concept_vectors as concept_vectors
+    from lcse_plugins.errors import LcseError as LcseError
+    from lcse_plugins.parsing.result import Parse as Parse
+    from lcse_plugins.parsing.result import Parser as Parser
+    from lcse_plugins.query import And as And
+    from lcse_plugins.query import Concept as Concept
+    from lcse_plugins.query import Not as Not
+    from lcse_plugins.query import Or as Or
+    from lcse_plugins.query import Plain as Plain
+    from lcse_plugins.query import Query as Query
+    from lcse_plugins.query import canonical as canonical
+    from lcse_plugins.query import concepts as concepts
+    from lcse_plugins.query import format_query as format_query
+    from lcse_plugins.query import from_flat as from_flat
+    from lcse_plugins.query import from_json as from_json
+    from lcse_plugins.query import to_flat as to_flat
+    from lcse_plugins.query import to_json as to_json
+
+_HOMES = {
+    "calibrate": ("CLIP_PRESET", "SIGLIP2_PRESET", "Calibration", "load_calibration"),
+    "config": ("DEFAULT_CONFIG", "ScoringConfig"),
+    "encoders.protocol": ("Encoder", "concept_vectors"),
+    "errors": ("LcseError",),
+    "parsing.result": ("Parse", "Parser"),
+    "query": (
+        "And", "Concept", "Not", "Or", "Plain", "Query", "canonical", "concepts", "format_query",
+        "from_flat", "from_json", "to_flat", "to_json",
+    ),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = sorted([*_HOME_OF, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,171 @@
+"""Every error this package raises on purpose.
+
+    LcseError
+    ├── QueryError (ValueError)          the query cannot be used
+    │   ├── QuerySyntaxError             its text breaks the explicit Boolean language
+    │   ├── QueryTooComplex              it is too long, too deep or too large
+    │   └── QueryNotFlat                 a nested tree was asked for in the flat form
+    ├── InvalidCandidate (ValueError)    an image vector, or the set of them, cannot be scored
+    ├── InvalidOption (ValueError)       an argument or setting is out of its range
+    ├── CalibrationError (ValueError)
+    │   └── CalibrationMismatch          a calibration fitted for one encoder met another
+    ├── EncoderError
+    │   ├── UnknownEncoder (ValueError)  no encoder has that name
+    │   └── ModelFileError               weights are missing, damaged or do not fit
+    ├── ImageError (ValueError)          a picture cannot be read safely
+    ├── IndexFileError                   an image index on disk cannot be used
+    ├── ParserOutputError                a language model's reply is not a usable tree
+    ├── ParserUnavailable                the parser service did not answer
+    └── MissingExtra (ImportError)       an optional dependency is not installed
+
+Each message says what was wrong and what to do next; each class carries the facts as attributes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = [
+    "CalibrationError",
+    "CalibrationMismatch",
+    "EncoderError",
+    "ImageError",
+    "IndexFileError",
+    "InvalidCandidate",
+    "InvalidOption",
+    "LcseError",
+    "MissingExtra",
+    "ModelFileError",
+    "ParserOutputError",
+    "ParserUnavailable",
+    "QueryError",
+    "QueryNotFlat",
+    "QuerySyntaxError",
+    "QueryTooComplex",
+    "UnknownEncoder",
+]
+
+
+class LcseError(Exception):
+    """Base of all errors of this package."""
+
+
+class QueryError(LcseError, ValueError):
+    """The query cannot be used."""
+
+
+class QuerySyntaxError(QueryError):
+    """The text breaks the explicit Boolean language; prints with a caret under the fault."""
+
+    def __init__(self, text: str, offset: int, expected: str, found: str = "") -> None:
+        self.text = text
+        self.offset = offset
+        self.expected = expected
+        self.found = found
+        super().__init__(text, offset, expected, found)
+
+    def __str__(self) -> str:
+        found = f", found {self.found!r}" if self.found else ""
+        return f"expected {self.expected} at offset {self.offset}{found}\n{self.context()}"
+
+    def context(self, width: int = 72) -> str:
+        """The line around the fault, and a caret under it."""
+        start = max(0, min(self.offset - width // 2, len(self.text) - width))
+        window = self.text[start : start + width]
+        printable = "".join(c if c.isprintable() else " " for c in window)
+        return f"  {printable}\n  {' ' * (self.offset - start)}^"
+
+
+class QueryTooComplex(QueryError):
+    """The query is too long, too deep or has too many nodes."""
+
+
+class QueryNotFlat(QueryError):
+    """A nested tree has no `{concepts, operator}` form."""
+
+
+class InvalidCandidate(LcseError, ValueError):
+    """An image vector, or the set of them, cannot be scored."""
+
+
+class InvalidOption(LcseError, ValueError):
+    """An argument or setting is out of its range."""
+
+
+class CalibrationError(LcseError, ValueError):
+    """A calibration cannot be fitted, read or used."""
+
+
+class CalibrationMismatch(CalibrationError):
+    """A calibration fitted for one encoder met another."""
+
+    def __init__(self, fitted_for: str, used_with: str) -> None:
+        self.fitted_for = fitted_for
+        self.used_with = used_with
+        super().__init__(fitted_for, used_with)
+
+    def __str__(self) -> str:
+        return (
+            f"calibration was fitted for encoder {self.fitted_for!r}, not for {self.used_with!r}; "
+            "fit one for this encoder with `lcse calibrate`, or pass calibration=None for its preset"
+        )
+
+
+class EncoderError(LcseError):
+    """An encoder cannot be built or cannot do its work."""
+
+
+class UnknownEncoder(EncoderError, ValueError):
+    """No encoder has that name."""
+
+
+class ModelFileError(EncoderError):
+    """Model weights are missing, damaged or do not fit the model."""
+
+
+class ImageError(LcseError, ValueError):
+    """A picture cannot be read safely; `source` says which one."""
+
+    def __init__(self, source: str | Path, reason: str) -> None:
+        self.source = str(source)
+        self.reason = reason
+        super().__init__(source, reason)
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.reason}"
+
+
+class IndexFileError(LcseError):
+    """An image index on disk is missing, damaged or made with another encoder."""
+
+
+class ParserOutputError(LcseError):
+    """A language model's reply is not a usable tree."""
+
+    def __init__(self, reason: str, *, reply: str | None = None, attempts: int = 1) -> None:
+        self.reason = reason
+        self.reply = reply
+        self.attempts = attempts
+        super().__init__(reason)
+
+
+class ParserUnavailable(LcseError):
+    """The parser service did not answer; `retryable` says whether trying again may help."""
+
+    def __init__(self, reason: str, *, retryable: bool, attempts: int = 1) -> None:
+        self.reason = reason
+        self.retryable = retryable
+        self.attempts = attempts
+        super().__init__(reason)
+
+
+class MissingExtra(LcseError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.feature = feature
+        self.extra = extra
+        super().__init__(feature, extra)
+
+    def __str__(self) -> str:
+        return f'{self.feature} needs an optional dependency: pip install "lcse-plugins[{self.extra}]"'

@@ -1,0 +1,5 @@
+"""Text to tree: the offline grammar (default), language-model parsers, and the parse cache."""
+
+from lcse_plugins.parsing.result import DetailedParser, Parse, Parser, affirmative_text, read_with
+
+__all__ = ["DetailedParser", "Parse", "Parser", "affirmative_text", "read_with"]

@@ -1,0 +1,118 @@
+"""What a parser says about a query: the tree, and how it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from lcse_plugins.query import (
+    Concept,
+    Not,
+    Plain,
+    Query,
+    canonical,
+    describe,
+    is_constrained,
+    leaves,
+    to_flat,
+    to_json,
+)
+
+__all__ = ["DetailedParser", "Parse", "Parser", "affirmative_text", "read_with"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parse:
+    """A query that has been read.
+
+    Attributes:
+        text: the query as it was given.
+        query: its tree.
+        affirmative: the query without its negated part; None when nothing is affirmed.
+        spans: where each concept stands in `text`, as half-open character ranges.
+        notes: what a person should know, such as `contradiction: dog and not dog`.
+        parser: who answered, such as `grammar` or `openai:gpt-4.1-mini`.
+        error: why the intended parser did not answer; None when it did.
+    """
+
+    text: str
+    query: Query
+    affirmative: str | None = None
+    spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    parser: str = "grammar"
+    error: str | None = None
+
+    @property
+    def constrained(self) -> bool:
+        """Whether the query states any logic."""
+        return is_constrained(self.query)
+
+    def to_json(self) -> dict[str, Any]:
+        """The parse as JSON values, with the canonical tree."""
+        tree = canonical(self.query)
+        flat = to_flat(tree, strict=False)
+        return {
+            "query": self.text,
+            "tree": to_json(tree),
+            "concepts": flat["concepts"],
+            "operator": flat["operator"],
+            "constrained": self.constrained,
+            "affirmative": self.affirmative,
+            "notes": list(self.notes),
+            "parser": self.parser,
+            "error": self.error,
+        }
+
+
+class Parser(Protocol):
+    """Anything that turns text into a tree; `lcse_plugins.parse` is one, any such function is."""
+
+    def __call__(self, text: str, /) -> Query:
+        """The tree of `text`."""
+        ...
+
+
+@runtime_checkable
+class DetailedParser(Protocol):
+    """A parser that also says how it read the text."""
+
+    def __call__(self, text: str, /) -> Query:
+        """The tree of `text`."""
+        ...
+
+    def read(self, text: str) -> Parse:
+        """The tree of `text`, and how it was read."""
+        ...
+
+
+def read_with(parser: Parser, text: str) -> Parse:
+    """Read `text` with any parser; one that only gives a tree gets the rest derived from it."""
+    if isinstance(parser, DetailedParser):
+        return parser.read(text)
+    query = parser(text)
+    name = getattr(parser, "__name__", type(parser).__name__)
+    return Parse(text=text, query=query, affirmative=affirmative_text(query, text), parser=name)
+
+
+def affirmative_text(query: Query, text: str) -> str | None:
+    """The affirmed part of `query` as text: `text` when nothing is negated, None when all is."""
+    tree = canonical(query)
+    if not any(negated for _, negated in leaves(tree)):
+        return text
+    kept = _affirmed(tree)
+    return None if kept is None else describe(kept)
+
+
+def _affirmed(tree: Query) -> Query | None:
+    match tree:
+        case Concept():
+            return tree
+        case Not():
+            return None
+        case _:
+            kept = [part for child in tree.children if (part := _affirmed(child)) is not None]
+            if len(kept) <= 1:
+                return kept[0] if kept else None
+            return Plain(tuple(kept)) if isinstance(tree, Plain) else type(tree)(tuple(kept))
