@@ -1,0 +1,223 @@
+"""The starter encoder: a small real dual encoder that ships with the package and needs no download.
+
+An EfficientNet-Lite2 image tower and a three-layer text tower share one space of 256 dimensions. Both run on
+onnxruntime. `starter_model/MODEL_CARD.md` says what they were trained on, how good they are and where they fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.encoders.images import load_image
+from lcse_plugins.encoders.protocol import FloatArray, ImageSource
+from lcse_plugins.errors import InvalidOption, ModelFileError
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
+    from tokenizers import Tokenizer
+
+__all__ = ["StarterEncoder"]
+
+SHIPPED_MODEL = Path(__file__).with_name("starter_model")
+IMAGE_FILE, TEXT_FILE, VOCABULARY_FILE = "image.onnx", "text.onnx", "vocab.txt"
+PREPROCESSING = "squash260-bicubic-wordpiece48"
+"""Changes whenever the same bytes would reach the model as other numbers."""
+
+IMAGE_SIDE = 260
+MAX_TOKENS = 48
+DEFAULT_BATCH = 16
+
+
+class StarterEncoder:
+    """Texts and photographs to unit vectors of one 256-dimensional space, on the CPU, offline.
+
+    The model files are read and checked against their hashes on first use. One instance may serve many threads.
+
+    Args:
+        folder: where the model files and their `manifest.json` are; the shipped ones by default.
+        threads: how many threads onnxruntime may use; as many as there are cores by default.
+
+    Raises:
+        ModelFileError: the manifest or a model file is missing or damaged.
+    """
+
+    def __init__(self, *, folder: str | Path | None = None, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise InvalidOption(f"threads is at least 1, not {threads}")
+        self.folder = SHIPPED_MODEL if folder is None else Path(folder)
+        self._threads = threads
+        self._manifest = _read_manifest(self.folder)
+        hashes = "".join(self._manifest["files"][name]["sha256"] for name in (IMAGE_FILE, TEXT_FILE, VOCABULARY_FILE))
+        self._id = f"starter@{hashlib.sha256(hashes.encode()).hexdigest()[:12]}/{PREPROCESSING}"
+        self._lock = Lock()
+        self._sessions: dict[str, InferenceSession] = {}
+        self._tokenizer: Tokenizer | None = None
+
+    @property
+    def encoder_id(self) -> str:
+        """Model, hash of its files, and version of the preprocessing."""
+        return self._id
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return int(self._manifest["dimension"])
+
+    @property
+    def calibration(self) -> Calibration:
+        """The μ and β chosen for this encoder on images outside its training."""
+        preset = self._manifest["calibration"]
+        return Calibration(mu=float(preset["mu"]), beta=float(preset["beta"]), encoder_id=self.encoder_id)
+
+    def encode_texts(self, texts: Sequence[str], *, batch_size: int | None = None) -> FloatArray:
+        """(n_texts, dimension) float32 unit rows; each text is read up to its 48th token.
+
+        Raises:
+            InvalidOption: one string was given where a list of them is due.
+        """
+        if isinstance(texts, str):
+            raise InvalidOption("texts is a list of strings, not one string; wrap it as [text]")
+        tokenizer = self._load_tokenizer()
+        session = self._load_session(TEXT_FILE)
+        rows = np.empty((len(texts), self.dimension), dtype=np.float32)
+        size = _checked_batch(batch_size)
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # neighbours in length waste no padding
+        for start in range(0, len(order), size):
+            batch = order[start : start + size]
+            tokens = tokenizer.encode_batch([texts[i] for i in batch])
+            ids = np.array([t.ids for t in tokens], dtype=np.int64)
+            mask = np.array([t.attention_mask for t in tokens], dtype=np.int64)
+            rows[batch] = session.run(["embedding"], {"ids": ids, "mask": mask})[0]
+        return _unit(rows)
+
+    def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
+        """(n_images, dimension) float32 unit rows; the images are opened batch by batch.
+
+        Raises:
+            ImageError: a picture cannot be read.
+        """
+        if isinstance(images, str | bytes | Path):
+            raise InvalidOption("images is a list of pictures, not one; wrap it as [image]")
+        session = self._load_session(IMAGE_FILE)
+        rows = [
+            session.run(["embedding"], {"image": np.stack([_pixels(image) for image in batch])})[0]
+            for batch in _batches(images, _checked_batch(batch_size))
+        ]
+        return _unit(np.concatenate(rows)) if rows else np.empty((0, self.dimension), dtype=np.float32)
+
+    def __repr__(self) -> str:
+        return f"StarterEncoder({self.encoder_id!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self.folder, "threads": self._threads}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def _read(self, name: str) -> bytes:
+        """The bytes of one model file, once they are known to be the right ones."""
+        path = self.folder / name
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise ModelFileError(f"cannot read {path}: {error}; install lcse-plugins again") from error
+        expected = self._manifest["files"][name]["sha256"]
+        found = hashlib.sha256(data).hexdigest()
+        if found != expected:
+            raise ModelFileError(
+                f"{path} is damaged: its sha256 is {found[:12]}…, not {expected[:12]}…; install lcse-plugins again"
+            )
+        return data
+
+    def _load_session(self, name: str) -> InferenceSession:
+        with self._lock:
+            if name not in self._sessions:
+                self._sessions[name] = _open_session(self._read(name), threads=self._threads, name=name)
+            return self._sessions[name]
+
+    def _load_tokenizer(self) -> Tokenizer:
+        with self._lock:
+            if self._tokenizer is None:
+                self._tokenizer = build_tokenizer(self._read(VOCABULARY_FILE).decode("utf-8").splitlines())
+            return self._tokenizer
+
+
+def build_tokenizer(vocabulary: Sequence[str]) -> Tokenizer:
+    """A lower-casing WordPiece tokenizer that cuts at 48 tokens and pads a batch to its longest text."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    ids = {piece: i for i, piece in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.enable_padding(pad_id=ids["[PAD]"], pad_token="[PAD]")
+    return tokenizer
+
+
+def _pixels(image: ImageSource) -> FloatArray:
+    """(3, side, side) the picture squashed to a square, about -1 to 1."""
+    from PIL.Image import Resampling
+
+    square = load_image(image).resize((IMAGE_SIDE, IMAGE_SIDE), Resampling.BICUBIC)
+    pixels = np.asarray(square, dtype=np.float32).transpose(2, 0, 1)
+    return np.asarray((pixels - 127) / 128, dtype=np.float32)
+
+
+def _open_session(model: bytes, *, threads: int | None, name: str) -> InferenceSession:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's own exceptions share no public base
+        raise ModelFileError(f"onnxruntime {onnxruntime.__version__} cannot open {name}: {error}") from error
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / "manifest.json"
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for name in (IMAGE_FILE, TEXT_FILE, VOCABULARY_FILE):
+            size, entry = (folder / name).stat().st_size, manifest["files"][name]
+            if size != entry["bytes"]:
+                raise ModelFileError(
+                    f"{folder / name} has {size} bytes, not {entry['bytes']}; install lcse-plugins again"
+                )
+            str(entry["sha256"])
+        float(manifest["calibration"]["mu"]), float(manifest["calibration"]["beta"]), int(manifest["dimension"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(
+            f"{folder} holds no complete starter model: {error!r}; install lcse-plugins again"
+        ) from error
+    return manifest
+
+
+def _checked_batch(batch_size: int | None) -> int:
+    if batch_size is not None and batch_size < 1:
+        raise InvalidOption(f"batch_size is at least 1, not {batch_size}")
+    return batch_size or DEFAULT_BATCH
+
+
+def _batches(items: Iterable[ImageSource], size: int) -> Iterator[list[ImageSource]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    return np.asarray(rows / lengths, dtype=np.float32)
