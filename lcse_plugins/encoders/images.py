@@ -1,0 +1,240 @@
+"""Safe image loading: any picture file becomes upright 8-bit RGB, or an `ImageError` that names it.
+
+Files are untrusted. Their size is checked before they are read, their dimensions before they are decoded, and only
+plain raster formats are opened (never those that run another program, such as EPS).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from lcse_plugins.encoders.protocol import ImageSource
+from lcse_plugins.errors import ImageError, InvalidOption
+
+__all__ = ["MAX_BYTES", "MAX_PIXELS", "MIN_SIDE", "content_hash", "iter_images", "load_image", "walk_images"]
+
+MAX_PIXELS = 89_478_485
+"""Largest picture decoded: 256 MiB of RGB, where Pillow itself begins to warn of decompression bombs."""
+
+MAX_BYTES = 512 * 1024 * 1024
+"""Largest file read; an uncompressed 16-bit picture of `MAX_PIXELS` still fits."""
+
+MIN_SIDE = 2
+"""Shortest side accepted: a picture one pixel wide shows nothing, and is most often a tracking pixel."""
+
+_FULL_JPEG_PIXELS = 24_000_000  # larger JPEGs are decoded at 1/2, 1/4 or 1/8: still far above any encoder's input
+_FORMATS = frozenset("AVIF BMP DIB GIF HEIF JPEG JPEG2000 MPO PNG PPM QOI TIFF WEBP".split())
+_ORIENTATION_TAG = 0x0112
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS, max_bytes: int = MAX_BYTES) -> Image.Image:
+    """The picture as upright 8-bit RGB; of an animation, its first frame.
+
+    EXIF orientation is applied, transparency is laid over white, palettes, CMYK and 16-bit grey are converted. A JPEG
+    file of more than 24 megapixels is decoded at half, a quarter or an eighth of its size.
+
+    Args:
+        source: a path, the bytes of a file, or a PIL image (its current frame; it stays as it was). URLs are not fetched.
+        max_pixels: refuse pictures with more pixels, before decoding them.
+        max_bytes: refuse larger files, before reading them.
+
+    Raises:
+        ImageError: the picture is missing, not a picture, truncated, too small or too large.
+    """
+    name = _name(source)
+    try:
+        if isinstance(source, Image.Image):
+            _check_size(source, name=name, max_pixels=max_pixels)
+            return _decode(source)
+        with _open_binary(source, name=name, max_bytes=max_bytes) as stream:
+            with Image.open(stream, formats=_readable_formats()) as image:
+                _check_size(image, name=name, max_pixels=max_pixels)
+                _draft(image)
+                return _decode(image)
+    except ImageError:
+        raise
+    except FileNotFoundError:
+        raise ImageError(name, "there is no such file") from None
+    except UnidentifiedImageError as error:
+        raise ImageError(name, "not a picture in a known format") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise ImageError(name, f"too many pixels to decode safely; at most {max_pixels:,} are allowed") from error
+    except Exception as error:  # Pillow's decoders raise nearly every built-in exception on damaged files
+        raise ImageError(name, f"cannot be decoded ({error or type(error).__name__})") from error
+
+
+def walk_images(folder: str | Path) -> Iterator[Path]:
+    """Picture files under a folder, chosen by suffix, in a fixed order.
+
+    Files of a folder come first, then its sub-folders, each in the order of their names. Hidden files and folders are
+    left out; links to files are followed, links to folders are not, so the walk always ends.
+
+    Raises:
+        ImageError: the folder, or one inside it, cannot be listed.
+    """
+    suffixes = _picture_suffixes()
+
+    def refuse(error: OSError) -> None:
+        reason = "there is no such folder" if isinstance(error, FileNotFoundError) else f"cannot be listed ({error})"
+        raise ImageError(error.filename or folder, reason) from error
+
+    for parent, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            if not name.startswith(".") and os.path.splitext(name)[1].lower() in suffixes:
+                yield Path(parent, name)
+
+
+def iter_images(
+    images: str | Path | Iterable[str | Path], *, workers: int = 2, prefetch: int = 4, max_pixels: int = MAX_PIXELS
+) -> Iterator[tuple[Path, Image.Image | ImageError]]:
+    """Each picture of a folder (or of a list of paths) in order; a broken one comes as its error, and the walk goes on.
+
+    Args:
+        images: a folder to walk, or the paths themselves.
+        workers: threads that decode ahead; 0 decodes in the calling thread.
+        prefetch: most pictures decoded ahead of the consumer, so memory stays bounded.
+        max_pixels: as for `load_image`.
+    """
+    if workers < 0 or prefetch < 1:
+        raise InvalidOption(f"workers is at least 0 and prefetch at least 1, not {workers} and {prefetch}")
+    paths = walk_images(images) if isinstance(images, str | Path) else (Path(path) for path in images)
+
+    def load(path: Path) -> tuple[Path, Image.Image | ImageError]:
+        try:
+            return path, load_image(path, max_pixels=max_pixels)
+        except ImageError as error:
+            return path, error
+
+    if workers == 0:
+        yield from map(load, paths)
+        return
+    with ThreadPoolExecutor(workers, thread_name_prefix="lcse-images") as pool:
+        ahead: deque[Future[tuple[Path, Image.Image | ImageError]]] = deque()
+        try:
+            ahead.extend(pool.submit(load, path) for path in islice(paths, prefetch))
+            while ahead:
+                loaded = ahead.popleft().result()
+                ahead.extend(pool.submit(load, path) for path in islice(paths, 1))
+                yield loaded
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+def content_hash(source: bytes | str | Path) -> str:
+    """SHA-256 of the bytes, or of the file at a path, in hexadecimal.
+
+    Raises:
+        ImageError: the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    if isinstance(source, bytes):
+        digest.update(source)
+        return digest.hexdigest()
+    try:
+        with open(source, "rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise ImageError(source, f"cannot be read ({error.strerror or error})") from error
+    return digest.hexdigest()
+
+
+def _check_size(image: Image.Image, *, name: str, max_pixels: int) -> None:
+    width, height = image.size
+    if width * height > max_pixels:
+        raise ImageError(name, f"{width} × {height} pixels are too many; at most {max_pixels:,} are decoded")
+    if min(width, height) < MIN_SIDE:
+        raise ImageError(name, f"{width} × {height} pixels show nothing; each side needs at least {MIN_SIDE}")
+
+
+def _draft(image: Image.Image) -> None:
+    width, height = image.size
+    if image.format in ("JPEG", "MPO") and width * height > _FULL_JPEG_PIXELS:
+        shrink = next((n for n in (2, 4) if width * height <= n * n * _FULL_JPEG_PIXELS), 8)
+        image.draft(None, (width // shrink, height // shrink))
+
+
+def _decode(image: Image.Image) -> Image.Image:
+    image.load()
+    rotation = _UPRIGHT.get(_orientation(image))
+    rgb = _to_rgb(image)
+    return rgb if rotation is None else rgb.transpose(rotation)
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # 16-bit grey; Pillow would clip it at 255 instead of scaling
+        grey = np.clip(np.asarray(image, dtype=np.int64), 0, 65535)
+        return Image.fromarray(((grey + 128) // 257).astype(np.uint8)).convert("RGB")
+    if image.mode == "F":  # floats have no agreed white: their range is stretched
+        values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0.0, neginf=0.0)
+        low, high = float(values.min()), float(values.max())
+        return Image.fromarray(np.uint8(np.rint((values - low) * (255.0 / max(high - low, 1e-12))))).convert("RGB")
+    if image.has_transparency_data:
+        transparent = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", transparent.size, "white"), transparent).convert("RGB")
+    return image.copy() if image.mode == "RGB" else image.convert("RGB")
+
+
+def _orientation(image: Image.Image) -> int:
+    try:
+        return int(image.getexif().get(_ORIENTATION_TAG, 1))
+    except Exception:  # damaged metadata is no reason to refuse a sound picture
+        return 1
+
+
+def _open_binary(source: str | Path | bytes, *, name: str, max_bytes: int) -> BinaryIO:
+    if isinstance(source, bytes):
+        size = len(source)
+    elif isinstance(source, str | Path):
+        status = os.stat(source)
+        if not stat.S_ISREG(status.st_mode):
+            raise ImageError(name, "not a regular file")
+        size = status.st_size
+    else:
+        raise ImageError(name, f"a picture is a path, bytes or a PIL image, not {type(source).__name__}")
+    if size > max_bytes:
+        raise ImageError(name, f"{size:,} bytes are too many; at most {max_bytes:,} are read")
+    if size == 0:
+        raise ImageError(name, "the file is empty")
+    return BytesIO(source) if isinstance(source, bytes) else open(source, "rb")
+
+
+def _name(source: ImageSource) -> str:
+    if isinstance(source, bytes):
+        return f"picture of {len(source):,} bytes"
+    if isinstance(source, Image.Image):
+        return str(getattr(source, "filename", "") or "PIL image")
+    return str(source)
+
+
+def _readable_formats() -> tuple[str, ...]:
+    Image.init()
+    return tuple(sorted(_FORMATS & Image.OPEN.keys()))
+
+
+def _picture_suffixes() -> frozenset[str]:
+    formats = set(_readable_formats())
+    return frozenset(suffix for suffix, name in Image.registered_extensions().items() if name in formats)
