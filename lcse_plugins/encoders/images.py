@@ -55,7 +55,8 @@ def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS, max_bytes: 
     file of more than 24 megapixels is decoded at half, a quarter or an eighth of its size.
 
     Args:
-        source: a path, the bytes of a file, or a PIL image (its current frame; it stays as it was). URLs are not fetched.
+        source: a path, the bytes of a file, or a PIL image (its current frame; it is not changed). URLs are not
+            fetched.
         max_pixels: refuse pictures with more pixels, before decoding them.
         max_bytes: refuse larger files, before reading them.
 
