@@ -1,0 +1,111 @@
+"""Edit: correct the ordinary similarity by what the logic says.
+
+    score = s_hol + (logit p_logic - logit p_soft) / β
+
+`p_soft` is what the encoder heard (the concepts, no operator), `p_logic` is what was said; the score moves by their
+difference. A query without logic moves by nothing: its scores are the encoder's own, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from array_api_compat import array_namespace
+
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
+from lcse_plugins.errors import InvalidCandidate
+from lcse_plugins.evidence import Array, gather_logits, probability
+from lcse_plugins.logic import soft_logit, truth_logit
+from lcse_plugins.query import Query, canonical, concepts, is_constrained, leaves, ordered
+
+__all__ = ["edits_nothing", "score_arrays", "score_tree", "uses_holistic"]
+
+
+def score_arrays(
+    query: Query,
+    holistic: Array,
+    similarities: Mapping[str, Array],
+    *,
+    calibration: Calibration,
+    config: ScoringConfig = DEFAULT_CONFIG,
+) -> Array:
+    """(n,) scores of n images under the query.
+
+    Args:
+        query: Any tree.
+        holistic: (n,) similarities of the images to the whole query text (in mode `anchored`: to its affirmed part).
+        similarities: Concept text → (n,) similarities, for every concept of the query.
+        calibration: μ and β of the encoder that made the similarities.
+        config: Mode and aggregation.
+
+    Returns:
+        A new array of the kind and precision of `holistic`.
+
+    Raises:
+        InvalidCandidate: an array is missing, has another length, or holds NaN or infinite values.
+    """
+    tree = ordered(canonical(query))
+    _check_finite("holistic", holistic)
+    wanted = {}
+    for concept in concepts(tree):
+        if concept not in similarities:
+            raise InvalidCandidate(f"no similarities for concept {concept!r}; got {sorted(similarities)}")
+        wanted[concept] = similarities[concept]
+        if wanted[concept].shape != holistic.shape:
+            raise InvalidCandidate(
+                f"similarities of {concept!r} have shape {tuple(wanted[concept].shape)}, "
+                f"holistic has {tuple(holistic.shape)}"
+            )
+        _check_finite(f"similarities of {concept!r}", wanted[concept])
+    scores, _ = score_tree(tree, holistic, wanted, calibration=calibration, config=config)
+    return array_namespace(holistic).asarray(scores, copy=True)
+
+
+def score_tree(
+    tree: Query,
+    holistic: Array,
+    similarities: Mapping[str, Array],
+    *,
+    calibration: Calibration,
+    config: ScoringConfig,
+) -> tuple[Array, Array]:
+    """(n,) scores and (n,) truths for a tree that is canonical and ordered, without checks.
+
+    Distinct concepts are taken in the order of the tree, so that equivalent queries are edited alike to the last bit.
+    """
+    logits = gather_logits(similarities, calibration)
+    truth = truth_logit(tree, logits, config=config)
+    if edits_nothing(tree, config):
+        return holistic, probability(truth)
+    edited = truth / calibration.beta
+    if config.mode == "lcse":
+        soft = soft_logit([logits[concept] for concept in sorted(concepts(tree))])
+        edited = holistic + (truth - soft) / calibration.beta
+    elif uses_holistic(tree, config):
+        edited = holistic + edited
+    else:
+        edited = edited + calibration.mu
+    return edited, probability(truth)
+
+
+def edits_nothing(tree: Query, config: ScoringConfig) -> bool:
+    """Whether every score is the holistic similarity itself."""
+    if config.mode == "holistic":
+        return True
+    return config.mode != "factored" and not is_constrained(tree)
+
+
+def uses_holistic(tree: Query, config: ScoringConfig) -> bool:
+    """Whether the holistic similarity has a part in the score."""
+    if edits_nothing(tree, config) or config.mode == "lcse":
+        return True
+    return config.mode == "anchored" and not all(negated for _, negated in leaves(tree))
+
+
+def _check_finite(name: str, values: Array) -> None:
+    xp = array_namespace(values)
+    if not xp.isdtype(values.dtype, "real floating"):
+        raise InvalidCandidate(f"{name} must be floats, not {values.dtype}")
+    if not bool(xp.all(xp.isfinite(values))):
+        raise InvalidCandidate(f"{name} hold NaN or infinite values; remove those images first")

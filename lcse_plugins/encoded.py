@@ -1,0 +1,94 @@
+"""A query ready to score: what was asked, the vectors it is asked with, and how they are combined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.config import ScoringConfig
+from lcse_plugins.edit import edits_nothing, score_tree
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.evidence import ConceptEvidence, probability
+from lcse_plugins.parsing.result import Parse
+from lcse_plugins.plan import Plan, make_plan
+from lcse_plugins.query import Query, canonical, concepts, leaves, ordered
+
+__all__ = ["EncodedQuery"]
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedQuery:
+    """A parsed query with its vectors; everything a host needs to find and score images.
+
+    Attributes:
+        parse: what was asked, and how it was read.
+        holistic_vector: (d,) unit vector of the whole text.
+        concept_vectors: (m, d) vectors of `concepts`, in that order.
+        calibration: μ and β of the encoder.
+        config: mode and aggregation.
+    """
+
+    parse: Parse
+    holistic_vector: FloatArray
+    concept_vectors: FloatArray
+    calibration: Calibration
+    config: ScoringConfig
+
+    @cached_property
+    def tree(self) -> Query:
+        """The canonical tree."""
+        return canonical(self.parse.query)
+
+    @cached_property
+    def scored_tree(self) -> Query:
+        """The canonical tree in the order in which it is evaluated."""
+        return ordered(self.tree)
+
+    @cached_property
+    def concepts(self) -> tuple[str, ...]:
+        """The distinct concepts, in the order of the query."""
+        return concepts(self.tree)
+
+    @cached_property
+    def negated(self) -> dict[str, bool]:
+        """Concept → whether the query excludes it everywhere it names it."""
+        polarity: dict[str, bool] = {}
+        for leaf, negated in leaves(self.tree):
+            polarity[leaf.text] = polarity.get(leaf.text, True) and negated
+        return polarity
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """(1 + m, d): the holistic vector above the concept vectors."""
+        return np.concatenate([self.holistic_vector[None, :], self.concept_vectors])
+
+    @cached_property
+    def plan(self) -> Plan:
+        """How to find its best images in a vector index."""
+        return make_plan(
+            self.tree, self.holistic_vector, self.concept_vectors, calibration=self.calibration, config=self.config
+        )
+
+    @cached_property
+    def edits_nothing(self) -> bool:
+        """Whether every score is the holistic similarity itself."""
+        return edits_nothing(self.tree, self.config)
+
+    def score_similarities(self, similarities: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(n,) scores and (n,) truths from (n, 1 + m) products of image vectors with `matrix`."""
+        columns = {concept: similarities[:, i] for i, concept in enumerate(self.concepts, start=1)}
+        scores, truths = score_tree(
+            self.scored_tree, similarities[:, 0], columns, calibration=self.calibration, config=self.config
+        )
+        return scores, truths
+
+    def evidence(self, similarities: FloatArray) -> tuple[ConceptEvidence, ...]:
+        """The evidence of one image from its (1 + m,) products with `matrix`."""
+        logits = (similarities[1:].astype(np.float64) - self.calibration.mu) * self.calibration.beta
+        return tuple(
+            ConceptEvidence(concept, self.negated[concept], float(similarity), float(chance))
+            for concept, similarity, chance in zip(self.concepts, similarities[1:], probability(logits), strict=True)
+        )

@@ -1,0 +1,118 @@
+"""Logic: from the evidence of concepts to the truth of the query.
+
+Truth is computed as a logit, bottom-up over the canonical tree. With inverse odds w = e^(-x) the power mean
+reads: NOT w → 1/w; AND (γ = -1) mean w; any γ (mean (1+w)^(-γ))^(-1/γ) - 1. All of it is written in logarithms, so no
+1 - p cancels and nothing overflows. Probabilities need no clipping then; where the published formula does not clip,
+the two agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from array_api_compat import array_namespace
+
+from lcse_plugins.config import ScoringConfig
+from lcse_plugins.evidence import Array, Logits, probability
+from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, ordered
+
+__all__ = ["evaluate", "power_mean", "soft_logit", "truth_logit"]
+
+
+def evaluate(query: Query, logits: Logits, *, config: ScoringConfig) -> Array:
+    """(n,) truth of the query, in [0, 1]."""
+    return probability(truth_logit(ordered(canonical(query)), logits, config=config))
+
+
+def power_mean(values: Array, exponent: float) -> Array:
+    """(n,) power mean of probabilities (m, n) in (0, 1) over the first axis; ±inf are the maximum and the minimum."""
+    xp = array_namespace(values)
+    logits = xp.log(values) - xp.log1p(-values)
+    return probability(_mean_logit([logits[i, ...] for i in range(logits.shape[0])], exponent))
+
+
+def truth_logit(tree: Query, logits: Logits, *, config: ScoringConfig) -> Array:
+    """(n,) logit of the truth of a canonical tree.
+
+    Children are combined in the order in which they stand: give `ordered(tree)` for results that do not depend on how
+    the query was written, to the last bit.
+    """
+    match tree:
+        case Concept(text):
+            return logits[text]
+        case Not(Concept(text)):
+            return -logits[text]
+        case And(children) | Or(children) | Plain(children):
+            return _combine(tree, [truth_logit(child, logits, config=config) for child in children], config)
+        case Not():
+            raise AssertionError("negation stands at the leaves of a canonical tree")
+
+
+def soft_logit(logits: Sequence[Array]) -> Array:
+    """(n,) logit of the mean probability: what the query would be worth if its logic were ignored."""
+    return _mean_logit(logits, 1.0)
+
+
+def _combine(group: And | Or | Plain, parts: list[Array], config: ScoringConfig) -> Array:
+    if isinstance(group, Plain):
+        return _mean_logit(parts, 1.0)
+    if config.aggregator == "probabilistic":
+        return _product_logit(parts) if isinstance(group, And) else -_product_logit([-part for part in parts])
+    if config.aggregator == "minmax":
+        return _mean_logit(parts, -math.inf if isinstance(group, And) else math.inf)
+    return _mean_logit(parts, config.gamma_and if isinstance(group, And) else config.gamma_or)
+
+
+def _mean_logit(parts: Sequence[Array], gamma: float) -> Array:
+    """Logit of the power mean of the probabilities behind `parts`; never outside their range."""
+    if len(parts) == 1:
+        return parts[0]
+    xp = array_namespace(*parts)
+    x = xp.stack(list(parts))
+    low, high = xp.min(x, axis=0), xp.max(x, axis=0)
+    if math.isinf(gamma):
+        return low if gamma < 0 else high
+    if gamma == -1.0:
+        mean = -_log_mean_exp(-x)
+    elif gamma == 1.0:
+        mean = _log_mean_exp(-_softplus(-x)) - _log_mean_exp(-_softplus(x))
+    else:
+        mean = -_log_expm1(-_log_power_mean(-_softplus(-x), gamma))
+    return xp.clip(mean, low, high)
+
+
+def _product_logit(parts: Sequence[Array]) -> Array:
+    """Logit of the product of the probabilities behind `parts`."""
+    xp = array_namespace(*parts)
+    return -_log_expm1(xp.sum(_softplus(-xp.stack(list(parts))), axis=0))
+
+
+def _log_power_mean(log_p: Array, gamma: float) -> Array:
+    """Logarithm of the power mean over the first axis, given logarithms of probabilities."""
+    xp = array_namespace(log_p)
+    if gamma == 0.0:
+        return xp.mean(log_p, axis=0)
+    scaled = gamma * log_p
+    near = xp.max(xp.abs(scaled), axis=0) <= 0.5
+    # Where all probabilities are near one, their mean is too: its distance from one is kept, not one minus it.
+    close = xp.log1p(xp.mean(xp.expm1(xp.clip(scaled, -0.5, 0.5)), axis=0))
+    return xp.where(near, close, _log_mean_exp(scaled)) / gamma
+
+
+def _log_mean_exp(x: Array) -> Array:
+    xp = array_namespace(x)
+    top = xp.max(x, axis=0)
+    return top + xp.log(xp.mean(xp.exp(x - top), axis=0))
+
+
+def _softplus(x: Array) -> Array:
+    xp = array_namespace(x)
+    return xp.clip(x, 0.0, None) + xp.log1p(xp.exp(-xp.abs(x)))
+
+
+def _log_expm1(y: Array) -> Array:
+    """log(e^y - 1) for y ≥ 0, finite also where y underflows to zero."""
+    xp = array_namespace(y)
+    positive = xp.clip(y, float(xp.finfo(y.dtype).smallest_normal), None)
+    return positive + xp.log(-xp.expm1(-positive))

@@ -1,0 +1,177 @@
+"""A pool of image vectors in memory or memory-mapped, and the exact top of it under a query.
+
+Scoring is one pass over the rows for the holistic vector and all concepts together, in blocks, so that memory stays
+bounded whatever the size of the pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidCandidate, InvalidOption
+from lcse_plugins.results import Candidate
+
+__all__ = ["VectorPool", "top_indices", "unit_rows"]
+
+BLOCK = 16_384
+"""Rows scored at a time."""
+
+UNIT_TOLERANCE = 1e-4
+"""Rows this close to length one are taken as they are."""
+
+
+class VectorPool:
+    """Image vectors to rank, with their identities.
+
+    Args:
+        vectors: (n, d) rows, float32 or float16 (others are converted); a numpy memory map is not loaded.
+        ids: One identity per row; by default its position.
+        candidates: The candidates the rows were taken from, to be handed back; instead of `ids`.
+        assume_unit: Trust that rows are finite and of length one instead of checking and normalising a copy.
+
+    Raises:
+        InvalidCandidate: the pool is empty or a row is zero, NaN or infinite.
+    """
+
+    def __init__(
+        self,
+        vectors: ArrayLike,
+        *,
+        ids: Sequence[Hashable] | None = None,
+        candidates: Sequence[Candidate] | None = None,
+        assume_unit: bool = False,
+    ) -> None:
+        rows = np.asarray(vectors) if not isinstance(vectors, np.ndarray) else vectors
+        if rows.ndim != 2 or not rows.shape[1]:
+            raise InvalidCandidate(f"image vectors form a table (n, d), not shape {rows.shape}")
+        for name, column in (("ids", ids), ("candidates", candidates)):
+            if column is not None and len(column) != len(rows):
+                raise InvalidCandidate(f"{len(column)} {name} for {len(rows)} vectors")
+        self.vectors: NDArray[Any] = rows if assume_unit else unit_rows(rows)
+        self._ids = ids
+        self._candidates = candidates
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> VectorPool:
+        """A pool of candidates.
+
+        Raises:
+            InvalidCandidate: there are none, or a vector cannot be used.
+        """
+        if not candidates:
+            raise InvalidCandidate("there are no image vectors to rank; index some images first")
+        lengths = sorted({np.size(candidate.vector) for candidate in candidates})
+        if len(lengths) > 1:
+            raise InvalidCandidate(f"candidates have vectors of different lengths: {lengths}; use one encoder for all")
+        return cls(np.stack([np.ravel(candidate.vector) for candidate in candidates]), candidates=candidates)
+
+    def candidate(self, position: int) -> Candidate:
+        """The candidate at a position of the pool."""
+        if self._candidates is not None:
+            return self._candidates[position]
+        return Candidate(
+            id=position if self._ids is None else self._ids[position],
+            vector=np.asarray(self.vectors[position], dtype=np.float32),
+        )
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return int(self.vectors.shape[1])
+
+    def top(
+        self, encoded: EncodedQuery, *, limit: int | None = None, min_truth: float | None = None
+    ) -> tuple[NDArray[np.intp], FloatArray]:
+        """Positions and scores of the best rows, best first; equal scores keep the order of the pool.
+
+        Args:
+            encoded: The query.
+            limit: How many; None for all.
+            min_truth: Leave out rows whose truth is below.
+        """
+        if min_truth is None:
+            scores = self.scores(encoded)
+            best = top_indices(scores, limit)
+            return best, scores[best]
+        scores, truths = self._scores_and_truths(encoded)
+        kept = np.flatnonzero(truths >= min_truth)
+        best = kept[top_indices(scores[kept], limit)]
+        return best, scores[best]
+
+    def scores(self, encoded: EncodedQuery) -> FloatArray:
+        """(n,) scores of all rows."""
+        linear = encoded.plan.linear
+        if linear is None:
+            return self._scores_and_truths(encoded)[0]
+        if self.vectors.dtype == np.float32:
+            scores = self.vectors @ linear.vector
+        else:
+            scores = np.concatenate([block @ linear.vector for block in self._blocks()])
+        return np.asarray(scores + np.float32(linear.offset) if linear.offset else scores)
+
+    def _scores_and_truths(self, encoded: EncodedQuery) -> tuple[FloatArray, FloatArray]:
+        scores = np.empty(len(self), dtype=np.float32)
+        truths = np.empty(len(self), dtype=np.float32)
+        matrix = np.ascontiguousarray(encoded.matrix.T)
+        start = 0
+        for block in self._blocks():
+            part = slice(start, start + len(block))
+            scores[part], truths[part] = encoded.score_similarities(block @ matrix)
+            start += len(block)
+        return scores, truths
+
+    def _blocks(self) -> Iterator[FloatArray]:
+        for start in range(0, len(self), BLOCK):
+            yield np.asarray(self.vectors[start : start + BLOCK], dtype=np.float32)
+
+
+def top_indices(scores: NDArray[Any], limit: int | None) -> NDArray[np.intp]:
+    """Positions of the largest scores, in descending order; equal scores keep their order."""
+    if limit is None or limit >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    if limit <= 0:
+        raise InvalidOption(f"limit must be positive, not {limit}")
+    threshold = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+    above = np.flatnonzero(scores > threshold)
+    equal = np.flatnonzero(scores == threshold)[: limit - len(above)]
+    chosen = np.sort(np.concatenate([above, equal]))
+    return np.asarray(chosen[np.argsort(-scores[chosen], kind="stable")])
+
+
+def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
+    """(n, d) rows of length one: the array itself when they are, else a normalised copy.
+
+    Raises:
+        InvalidCandidate: there are no rows, or one is zero, NaN or infinite.
+    """
+    if not len(vectors):
+        raise InvalidCandidate("there are no image vectors to rank; index some images first")
+    if vectors.dtype not in (np.float32, np.float16):
+        if not np.issubdtype(vectors.dtype, np.floating) and not np.issubdtype(vectors.dtype, np.integer):
+            raise InvalidCandidate(f"image vectors must be numbers, not {vectors.dtype}")
+        with np.errstate(over="ignore"):
+            vectors = vectors.astype(np.float32)
+    lengths = np.empty(len(vectors), dtype=np.float64)
+    for start in range(0, len(vectors), BLOCK):
+        block = np.asarray(vectors[start : start + BLOCK], dtype=np.float64)
+        lengths[start : start + BLOCK] = np.sqrt(np.einsum("ij,ij->i", block, block))
+    for name, wrong in (("NaN or infinite", ~np.isfinite(lengths)), ("zero", lengths == 0)):
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            raise InvalidCandidate(
+                f"{int(wrong.sum())} of {len(vectors)} image vectors are {name}, the first at position {first}; "
+                "encode those images again or leave them out"
+            )
+    tolerance = UNIT_TOLERANCE if vectors.dtype == np.float32 else 10 * UNIT_TOLERANCE
+    if np.all(np.abs(lengths - 1.0) <= tolerance):
+        return vectors
+    return np.asarray(vectors / lengths[:, None], dtype=vectors.dtype)

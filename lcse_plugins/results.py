@@ -1,0 +1,110 @@
+"""What a ranking gives back: the images in order, each with the reason why it stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from lcse_plugins.config import Mode
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.evidence import ConceptEvidence
+from lcse_plugins.parsing.result import Parse
+from lcse_plugins.query import canonical, to_json
+
+__all__ = ["Candidate", "Ranked", "Ranking"]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An image that may be ranked.
+
+    Attributes:
+        id: its identity, handed back unchanged.
+        vector: (d,) image vector.
+        similarity: what its host retrieved it with; carried along, never used.
+        payload: anything of the host's, handed back unchanged.
+    """
+
+    id: Hashable
+    vector: FloatArray
+    similarity: float | None = None
+    payload: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """A ranked image and the reason for its place.
+
+    Attributes:
+        candidate: the image.
+        score: what it was ranked by.
+        truth: how far the query holds for it, in [0, 1].
+        holistic: its ordinary similarity to the text.
+        evidence: what was seen of each concept.
+    """
+
+    candidate: Candidate
+    score: float
+    truth: float
+    holistic: float
+    evidence: tuple[ConceptEvidence, ...]
+
+    @property
+    def id(self) -> Hashable:
+        """Identity of the image."""
+        return self.candidate.id
+
+    @property
+    def correction(self) -> float:
+        """What the logic added to the ordinary similarity."""
+        return self.score - self.holistic
+
+    def explain(self) -> str:
+        """The reason in one line."""
+        seen = ", ".join(
+            f"{'no ' if item.negated else ''}{item.concept} "
+            f"{'✓' if (item.probability >= 0.5) != item.negated else '✗'} {item.probability:.2f}"
+            for item in self.evidence
+        )
+        return (
+            f"{self.id}: score {self.score:.3f} = similarity {self.holistic:.3f} "
+            f"{'+' if self.correction >= 0 else '-'} {abs(self.correction):.3f} (truth {self.truth:.2f}: {seen})"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON values, without the vector and the payload."""
+        return {
+            "id": self.id,
+            "score": self.score,
+            "holistic": self.holistic,
+            "correction": self.correction,
+            "truth": self.truth,
+            "evidence": [item.to_json() for item in self.evidence],
+        }
+
+
+class Ranking(list[Ranked]):
+    """Ranked images, best first, and what is known about the ranking as a whole.
+
+    Attributes:
+        parse: how the query was read, and by which parser.
+        mode: how it was scored.
+        exact: whether no image of the collection could stand higher than these.
+    """
+
+    def __init__(self, results: Iterable[Ranked], *, parse: Parse, mode: Mode, exact: bool) -> None:
+        super().__init__(results)
+        self.parse = parse
+        self.mode = mode
+        self.exact = exact
+
+    def to_json(self) -> dict[str, Any]:
+        """The ranking as JSON values."""
+        return {
+            "query": self.parse.text,
+            "tree": to_json(canonical(self.parse.query)),
+            "mode": self.mode,
+            "exact": self.exact,
+            "results": [result.to_json() for result in self],
+        }

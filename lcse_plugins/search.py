@@ -1,0 +1,181 @@
+"""Search a vector index that can only answer "nearest to q": fetch candidates, score them exactly, say what is proved.
+
+The steps are written once, without input or output: `search_steps` yields requests and is sent the answers. A host
+drives it with its own client, in a loop or with `await`:
+
+    steps = search_steps(encoded, limit=10)
+    request = next(steps)
+    while True:
+        answer = [fetch(vector, request.depth) for vector in request.vectors]
+        try:
+            request = steps.send(answer)
+        except StopIteration as end:
+            return end.value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidCandidate, InvalidOption
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.results import Candidate, Ranked, Ranking
+
+__all__ = ["SearchRequest", "VectorSource", "check_limits", "rank_pool", "search_source", "search_steps"]
+
+DEPTH_GROWTH = 4
+"""How much deeper each further round searches."""
+
+
+@runtime_checkable
+class VectorSource(Protocol):
+    """A collection that answers nearest-vector searches.
+
+    `exact_search` says whether `nearest` misses nothing (a flat scan) or may (a graph index): only the former can
+    prove a result complete.
+    """
+
+    @property
+    def exact_search(self) -> bool:
+        """Whether `nearest` is exhaustive."""
+        ...
+
+    def nearest(self, vector: FloatArray, depth: int) -> Sequence[Candidate]:
+        """At most `depth` candidates with the largest inner product with `vector`, with their image vectors."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SearchRequest:
+    """Nearest-vector searches to run: one per row of `vectors` (b, d), each `depth` deep."""
+
+    vectors: FloatArray
+    depth: int
+
+
+def check_limits(limit: int | None, min_truth: float | None) -> None:
+    """Refuse a limit that is not positive and a truth outside [0, 1].
+
+    Raises:
+        InvalidOption: either is out of its range.
+    """
+    if limit is not None and limit <= 0:
+        raise InvalidOption(f"limit must be positive, not {limit}")
+    if min_truth is not None and not 0.0 <= min_truth <= 1.0:
+        raise InvalidOption(f"min_truth lies between 0 and 1, not {min_truth}")
+
+
+def rank_pool(
+    encoded: EncodedQuery, pool: VectorPool, *, limit: int | None = None, min_truth: float | None = None
+) -> Ranking:
+    """The exact ranking of a pool."""
+    check_limits(limit, min_truth)
+    if pool.dimension != encoded.matrix.shape[1]:
+        raise InvalidCandidate(
+            f"image vectors have {pool.dimension} dimensions, the query's have {encoded.matrix.shape[1]}; "
+            "encode both with the same encoder"
+        )
+    best, scores = pool.top(encoded, limit=limit, min_truth=min_truth)
+    rows = np.asarray(pool.vectors[best], dtype=np.float32)
+    similarities = rows @ encoded.matrix.T
+    _, truths = encoded.score_similarities(similarities)
+    results = []
+    for place, position in enumerate(best):
+        score, similar = float(scores[place]), similarities[place]
+        results.append(
+            Ranked(
+                candidate=pool.candidate(int(position)),
+                score=score,
+                truth=float(truths[place]),
+                holistic=score if encoded.edits_nothing else float(similar[0]),
+                evidence=encoded.evidence(similar),
+            )
+        )
+    return Ranking(results, parse=encoded.parse, mode=encoded.config.mode, exact=True)
+
+
+def search_steps(
+    encoded: EncodedQuery,
+    *,
+    limit: int = 10,
+    depth: int = 1000,
+    exact: bool = False,
+    exact_search: bool = True,
+    min_truth: float | None = None,
+) -> Generator[SearchRequest, Sequence[Sequence[Candidate]], Ranking]:
+    """Find the best images of a query by nearest-vector searches.
+
+    Args:
+        encoded: The query.
+        limit: How many images to return.
+        depth: How many candidates to fetch for each search vector.
+        exact: Go on, deeper each round, until the result is proved or the collection is exhausted.
+        exact_search: Whether the searches are exhaustive; without it nothing can be proved.
+        min_truth: Leave out images whose truth is below.
+
+    Yields:
+        Searches to run; send back one list of candidates for each of their vectors.
+
+    Returns:
+        The ranking; its `exact` is true only when that was proved.
+    """
+    check_limits(limit, min_truth)
+    plan, depth = encoded.plan, max(depth, limit)
+    seen: dict[Hashable, Candidate] = {}
+    while True:
+        bounds = plan.bounds or ()
+        proving = exact and plan.linear is None
+        vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds if proving)])
+        answers = yield SearchRequest(vectors, depth)
+        for candidate in (candidate for answer in answers for candidate in answer):
+            seen.setdefault(candidate.id, candidate)
+        exhausted = any(len(answer) < depth for answer in answers)
+        ranking = _rank_candidates(encoded, list(seen.values()), limit=limit, min_truth=min_truth)
+        complete = exhausted or (plan.linear is not None and len(ranking) == limit)
+        if not complete and proving and bounds and len(ranking) == limit:
+            last = [
+                min(float(bound.vector @ candidate.vector) for candidate in answer)
+                for bound, answer in zip(bounds, answers[len(plan.candidates) :], strict=True)
+            ]
+            complete = plan.proves(ranking[-1].score, last)
+        ranking.exact = complete and exact_search
+        if complete or not exact:
+            return ranking
+        depth *= DEPTH_GROWTH
+
+
+def _rank_candidates(
+    encoded: EncodedQuery, candidates: Sequence[Candidate], *, limit: int, min_truth: float | None
+) -> Ranking:
+    if not candidates:
+        return Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=True)
+    return rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth)
+
+
+def search_source(
+    encoded: EncodedQuery,
+    source: VectorSource,
+    *,
+    limit: int = 10,
+    depth: int = 1000,
+    exact: bool = False,
+    min_truth: float | None = None,
+) -> Ranking:
+    """Drive `search_steps` with a source."""
+    steps = search_steps(
+        encoded, limit=limit, depth=depth, exact=exact, exact_search=source.exact_search, min_truth=min_truth
+    )
+    request = next(steps)
+    while True:
+        answers = [source.nearest(vector, request.depth) for vector in request.vectors]
+        try:
+            request = steps.send(answers)
+        except StopIteration as end:
+            ranking: Ranking = end.value
+            return ranking
