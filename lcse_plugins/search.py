@@ -4,20 +4,17 @@ The steps are written once, without input or output: `search_steps` yields reque
 drives it with its own client, in a loop or with `await`:
 
     steps = search_steps(encoded, limit=10)
-    request = next(steps)
-    while True:
-        answer = [fetch(vector, request.depth) for vector in request.vectors]
-        try:
-            request = steps.send(answer)
-        except StopIteration as end:
-            return end.value
+    step = advance(steps)
+    while isinstance(step, SearchRequest):
+        step = advance(steps, [fetch(vector, step.depth) for vector in step.vectors])
+    return step
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -27,7 +24,16 @@ from lcse_plugins.errors import InvalidCandidate, InvalidOption
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate, Ranked, Ranking
 
-__all__ = ["SearchRequest", "VectorSource", "check_limits", "rank_pool", "search_source", "search_steps"]
+__all__ = [
+    "Answers",
+    "SearchRequest",
+    "VectorSource",
+    "advance",
+    "check_limits",
+    "rank_pool",
+    "search_source",
+    "search_steps",
+]
 
 DEPTH_GROWTH = 4
 """How much deeper each further round searches."""
@@ -57,6 +63,10 @@ class SearchRequest:
 
     vectors: FloatArray
     depth: int
+
+
+Answers: TypeAlias = Sequence[Sequence[Candidate | None]]
+"""For each search its candidates in order; None stands for one that was found but has no vector to score."""
 
 
 def check_limits(limit: int | None, min_truth: float | None) -> None:
@@ -108,7 +118,7 @@ def search_steps(
     exact: bool = False,
     exact_search: bool = True,
     min_truth: float | None = None,
-) -> Generator[SearchRequest, Sequence[Sequence[Candidate]], Ranking]:
+) -> Generator[SearchRequest, Answers | None, Ranking]:
     """Find the best images of a query by nearest-vector searches.
 
     Args:
@@ -132,22 +142,34 @@ def search_steps(
         bounds = plan.bounds or ()
         proving = exact and plan.linear is None
         vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds if proving)])
-        answers = yield SearchRequest(vectors, depth)
-        for candidate in (candidate for answer in answers for candidate in answer):
+        answers = (yield SearchRequest(vectors, depth)) or ()
+        found = [[candidate for candidate in answer if candidate is not None] for answer in answers]
+        for candidate in (candidate for answer in found for candidate in answer):
             seen.setdefault(candidate.id, candidate)
         exhausted = any(len(answer) < depth for answer in answers)
         ranking = _rank_candidates(encoded, list(seen.values()), limit=limit, min_truth=min_truth)
         complete = exhausted or (plan.linear is not None and len(ranking) == limit)
         if not complete and proving and bounds and len(ranking) == limit:
             last = [
-                min(float(bound.vector @ candidate.vector) for candidate in answer)
-                for bound, answer in zip(bounds, answers[len(plan.candidates) :], strict=True)
+                min((float(bound.vector @ candidate.vector) for candidate in answer), default=np.inf)
+                for bound, answer in zip(bounds, found[len(plan.candidates) :], strict=True)
             ]
             complete = plan.proves(ranking[-1].score, last)
         ranking.exact = complete and exact_search
         if complete or not exact:
             return ranking
         depth *= DEPTH_GROWTH
+
+
+def advance(
+    steps: Generator[SearchRequest, Answers | None, Ranking], answers: Answers | None = None
+) -> SearchRequest | Ranking:
+    """The next searches to run, or the ranking when all is done; the first time without answers."""
+    try:
+        return steps.send(answers)
+    except StopIteration as end:
+        ranking: Ranking = end.value
+        return ranking
 
 
 def _rank_candidates(
@@ -171,11 +193,7 @@ def search_source(
     steps = search_steps(
         encoded, limit=limit, depth=depth, exact=exact, exact_search=source.exact_search, min_truth=min_truth
     )
-    request = next(steps)
-    while True:
-        answers = [source.nearest(vector, request.depth) for vector in request.vectors]
-        try:
-            request = steps.send(answers)
-        except StopIteration as end:
-            ranking: Ranking = end.value
-            return ranking
+    step = advance(steps)
+    while isinstance(step, SearchRequest):
+        step = advance(steps, [source.nearest(vector, step.depth) for vector in step.vectors])
+    return step
