@@ -1,0 +1,118 @@
+"""Encoders by name: `load_encoder("starter")`, `load_encoder("open_clip:ViT-B-32-quickgelu/openai")`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from inspect import signature
+from typing import Any
+
+from lcse_plugins.encoders.protocol import Encoder
+from lcse_plugins.errors import InvalidOption, UnknownEncoder
+
+__all__ = ["EncoderListing", "available_encoders", "load_encoder"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncoderListing:
+    """One line of `lcse encoders`.
+
+    Attributes:
+        name: what to pass to `load_encoder`; capitals stand for the user's choice.
+        summary: what it is.
+        extra: the optional dependency it needs, or None.
+        installed: whether that dependency is here.
+    """
+
+    name: str
+    summary: str
+    extra: str | None
+    installed: bool
+
+
+def available_encoders() -> tuple[EncoderListing, ...]:
+    """What `load_encoder` understands, lightest first; nothing heavy is imported to tell."""
+    here = find_spec("open_clip") is not None
+    hosted = (
+        ("open_clip:ViT-B-32-quickgelu/openai", "CLIP ViT-B/32 with OpenAI's weights"),
+        ("open_clip:ViT-L-14-quickgelu/openai", "CLIP ViT-L/14 with OpenAI's weights"),
+        ("open_clip:hf-hub:timm/ViT-B-32-SigLIP2-256", "SigLIP 2 ViT-B/32"),
+        ("open_clip:MODEL/TAG", "any pair of open_clip.list_pretrained()"),
+        ("open_clip:MODEL?checkpoint=FILE", "a model of open_clip.list_models() with local weights, such as NegCLIP's"),
+        ("open_clip:local-dir:FOLDER", "a model folder with its open_clip_config.json"),
+    )
+    return (
+        EncoderListing(name="starter", summary="small, ships with this package", extra=None, installed=True),
+        *(EncoderListing(name=n, summary=summary, extra="open-clip", installed=here) for n, summary in hosted),
+    )
+
+
+def load_encoder(encoder: str | Encoder, **options: Any) -> Encoder:
+    """The encoder of that name; an `Encoder` object is passed through.
+
+    `"starter"` ships with the package. `"open_clip:…"` takes `MODEL/TAG`, `hf-hub:ORG/REPO`, `local-dir:FOLDER`, or
+    `MODEL?checkpoint=FILE`; more options follow as `?device=cuda&precision=bf16&batch_size=64`, or as keywords.
+
+    Args:
+        encoder: its name, or the object itself.
+        options: arguments of the encoder's class, such as `device`, `precision` and `batch_size` of open_clip's.
+
+    Raises:
+        UnknownEncoder: no encoder has that name; the message lists what exists.
+        InvalidOption: the encoder has no such option.
+        MissingExtra: the encoder's optional dependency is not installed.
+        ModelFileError: its weights are missing, damaged or do not fit.
+    """
+    if not isinstance(encoder, str):
+        if not isinstance(encoder, Encoder):
+            raise UnknownEncoder(f"an encoder is a name or an Encoder object, not {type(encoder).__name__}; {_known()}")
+        if options:
+            raise InvalidOption(f"options {sorted(options)} are for encoders loaded by name; this one is built already")
+        return encoder
+    kind, _, rest = encoder.partition(":")
+    address, _, query = rest.partition("?")
+    if encoder == "starter":
+        from lcse_plugins.encoders.starter import StarterEncoder
+
+        return _build(StarterEncoder, encoder, options)
+    if kind == "open_clip" and address:
+        from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+        return _build(OpenClipEncoder, encoder, {**_open_clip_address(address), **_written(query, encoder), **options})
+    raise UnknownEncoder(f"there is no encoder {encoder!r}; {_known()}")
+
+
+def _open_clip_address(address: str) -> dict[str, Any]:
+    if address.startswith(("hf-hub:", "local-dir:")):
+        return {"model": address}
+    model, slash, tag = address.partition("/")
+    return {"model": model, "pretrained": tag} if slash else {"model": model}
+
+
+def _written(query: str, encoder: str) -> dict[str, Any]:
+    """Options as written after `?`, taken literally, so that paths need no quoting."""
+    options: dict[str, Any] = {}
+    for part in filter(None, query.split("&")):
+        name, equals, value = part.partition("=")
+        if not equals or not value:
+            raise InvalidOption(f"options in an encoder's name are written NAME=VALUE, not {part!r}, in {encoder!r}")
+        if name == "batch_size":
+            if not value.isdecimal():
+                raise InvalidOption(f"batch_size is a number, not {value!r}, in {encoder!r}")
+            options[name] = int(value)
+        else:
+            options[name] = value
+    return options
+
+
+def _build(factory: Callable[..., Encoder], encoder: str, options: dict[str, Any]) -> Encoder:
+    known = set(signature(factory).parameters)
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise InvalidOption(f"{encoder} has no options {unknown}; it has {sorted(known - {'model'})}")
+    return factory(**options)
+
+
+def _known() -> str:
+    return "known are " + ", ".join(listing.name for listing in available_encoders())

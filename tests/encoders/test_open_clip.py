@@ -1,0 +1,398 @@
+"""OpenClipEncoder against open_clip itself, on small models with random weights and checkpoints written here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lcse_plugins.calibrate import CLIP_PRESET, SIGLIP2_PRESET
+from lcse_plugins.encoders.protocol import Encoder
+from lcse_plugins.errors import ImageError, InvalidOption, ModelFileError, UnknownEncoder
+
+if TYPE_CHECKING:
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+TEXTS = ["a red umbrella", "A Photo of a Person", "no dog", "", "x " * 300]
+
+
+def small_config(*, quick_gelu: bool = False, vocabulary: int = 49_408, **extra: Any) -> dict[str, Any]:
+    return {
+        "embed_dim": 16,
+        "quick_gelu": quick_gelu,
+        "vision_cfg": {"image_size": 32, "layers": 2, "width": 32, "patch_size": 16, "head_width": 16},
+        "text_cfg": {"context_length": 24, "vocab_size": vocabulary, "width": 16, "heads": 2, "layers": 2},
+        **extra,
+    }
+
+
+@pytest.fixture(scope="session")
+def library(open_clip: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """open_clip with small models registered beside its own."""
+    folder = tmp_path_factory.mktemp("configs")
+    wide = small_config()
+    wide["vision_cfg"]["width"] = 48
+    for name, config in {
+        "small": small_config(),
+        "small-quickgelu": small_config(quick_gelu=True),
+        "small-wide": wide,
+    }.items():
+        (folder / f"{name}.json").write_text(json.dumps(config))
+    open_clip.add_model_config(folder)
+    return open_clip
+
+
+@pytest.fixture(scope="session")
+def weights(library: ModuleType) -> dict[str, Any]:
+    import torch
+
+    torch.manual_seed(0)
+    state = library.create_model("small").state_dict()
+    return OrderedDict((key, value + 0.05 * torch.randn_like(value)) for key, value in state.items())
+
+
+@pytest.fixture(scope="session")
+def checkpoint(weights: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import torch
+
+    path = tmp_path_factory.mktemp("weights") / "small.pt"
+    torch.save(weights, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def encoder(checkpoint: Path) -> OpenClipEncoder:
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    return OpenClipEncoder("small", checkpoint=checkpoint, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def pictures() -> list[Image.Image]:
+    rng = np.random.default_rng(3)
+    return [Image.fromarray(rng.integers(0, 256, (40 + n, 60 - n, 3), dtype=np.uint8)) for n in range(7)]
+
+
+def direct(library: ModuleType, model: str, checkpoint: Path | None = None) -> tuple[Any, Any, Any]:
+    network, _, preprocess = library.create_model_and_transforms(model, pretrained=checkpoint and str(checkpoint))
+    return network.eval(), preprocess, library.get_tokenizer(model)
+
+
+def test_vectors_equal_those_of_open_clip_itself(
+    encoder: OpenClipEncoder, library: ModuleType, checkpoint: Path, pictures: list[Image.Image]
+) -> None:
+    import torch
+
+    network, preprocess, tokenizer = direct(library, "small", checkpoint)
+    with torch.no_grad():
+        images = network.encode_image(torch.stack([preprocess(p) for p in pictures]), normalize=True).numpy()
+        texts = network.encode_text(tokenizer(TEXTS), normalize=True).numpy()
+    np.testing.assert_allclose(encoder.encode_images(pictures), images, atol=1e-6)
+    np.testing.assert_allclose(encoder.encode_texts(TEXTS), texts, atol=1e-6)
+    assert np.abs(images - images.mean(axis=0)).max() > 0.01  # the pictures differ, so the comparison can fail
+    assert encoder.dimension == 16
+    assert isinstance(encoder, Encoder)
+    assert encoder.calibration is CLIP_PRESET
+
+
+def test_rows_are_unit_float32_and_do_not_depend_on_batches(
+    encoder: OpenClipEncoder, pictures: list[Image.Image]
+) -> None:
+    whole = encoder.encode_images(pictures)
+    assert whole.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(encoder.encode_images(iter(pictures), batch_size=2), whole, atol=1e-6)
+    one_by_one = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
+    np.testing.assert_allclose(one_by_one, encoder.encode_texts(TEXTS), atol=1e-6)
+    assert encoder.encode_images([]).shape == encoder.encode_texts([]).shape == (0, 16)
+
+
+def test_paths_and_bytes_are_read_and_broken_pictures_named(encoder: OpenClipEncoder, tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    Image.fromarray(np.arange(32 * 32 * 3, dtype=np.uint8).reshape(32, 32, 3)).save(path)
+    rows = encoder.encode_images([path, str(path), path.read_bytes()])
+    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_array_equal(rows[0], rows[2])
+    (tmp_path / "b.png").write_text("no picture")
+    with pytest.raises(ImageError, match=r"b\.png"):
+        encoder.encode_images([path, tmp_path / "b.png"])
+    with pytest.raises(InvalidOption, match="wrap it"):
+        encoder.encode_images(path)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="wrap it"):
+        encoder.encode_texts("dog")
+
+
+@pytest.mark.parametrize("wrapping", ["flat", "state_dict", "model", "module", "trainer", "safetensors"])
+def test_checkpoints_are_found_in_their_wrappings(
+    wrapping: str,
+    weights: dict[str, Any],
+    encoder: OpenClipEncoder,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    parallel = {f"module.{key}": value for key, value in weights.items()}
+    path = tmp_path / ("w.safetensors" if wrapping == "safetensors" else "w.pt")
+    if wrapping == "safetensors":
+        save_file({key: value.contiguous() for key, value in weights.items()}, path)
+    else:
+        content = {
+            "flat": weights,
+            "state_dict": {"epoch": 5, "name": "negclip", "state_dict": parallel, "optimizer": {"state": {}}},
+            "model": {"model": weights},
+            "module": parallel,
+            "trainer": {"model": {"state_dict": parallel}, "args": {"lr": 0.1}},
+        }[wrapping]
+        torch.save(content, path)
+    loaded = OpenClipEncoder("small", checkpoint=path, device="cpu")
+    assert "initialized randomly" not in caplog.text
+    np.testing.assert_array_equal(loaded.encode_texts(TEXTS), encoder.encode_texts(TEXTS))
+    assert loaded.encoder_id == encoder.encoder_id
+
+
+def test_a_checkpoint_that_does_not_fit_says_where(
+    weights: dict[str, Any], checkpoint: Path, library: ModuleType, tmp_path: Path
+) -> None:
+    import torch
+
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    with pytest.raises(
+        ModelFileError, match=r"does not fit small-wide: .*another shape .*visual\.class_embedding \(32,\) ins"
+    ):
+        OpenClipEncoder("small-wide", checkpoint=checkpoint)
+    changed = {key: value for key, value in weights.items() if key != "visual.proj"}
+    torch.save({**changed, "head.weight": torch.zeros(2)}, tmp_path / "changed.pt")
+    with pytest.raises(
+        ModelFileError,
+        match=r"1 weights are missing \(visual\.proj\); 1 weights are unknown to the model \(head\.weight\)",
+    ):
+        OpenClipEncoder("small", checkpoint=tmp_path / "changed.pt")
+
+
+def test_files_that_are_no_checkpoints_are_refused(library: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
+    import torch
+
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    torch.save({"lr": 0.1}, tmp_path / "empty.pt")
+    torch.save({"model": Image.new("L", (2, 2))}, tmp_path / "code.pt")
+    (tmp_path / "text.pt").write_text("hello")
+    (tmp_path / "text.safetensors").write_text("hello")
+    (tmp_path / "cut.pt").write_bytes(checkpoint.read_bytes()[:5000])
+    for name, reason in {
+        "absent.pt": "there is no checkpoint",
+        "empty.pt": "holds no weights",
+        "code.pt": "not run for safety",
+        "text.pt": "cannot be read",
+        "text.safetensors": "cannot be read",
+        "cut.pt": "cannot be read",
+    }.items():
+        with pytest.raises(ModelFileError, match=reason) as caught:
+            OpenClipEncoder("small", checkpoint=tmp_path / name)
+        assert name in str(caught.value)
+
+
+def test_identity_follows_weights_and_activation(
+    weights: dict[str, Any], encoder: OpenClipEncoder, tmp_path: Path
+) -> None:
+    import torch
+
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    nudged = dict(weights)
+    nudged["visual.proj"] = weights["visual.proj"] + 1e-4
+    torch.save(nudged, tmp_path / "nudged.pt")
+    torch.save(weights, tmp_path / "same.pt")
+    other = OpenClipEncoder("small", checkpoint=tmp_path / "nudged.pt", device="cpu")
+    quick = OpenClipEncoder("small-quickgelu", checkpoint=tmp_path / "same.pt", device="cpu")
+    half = OpenClipEncoder("small", checkpoint=tmp_path / "same.pt", device="cpu", precision="bf16")
+    assert len({encoder.encoder_id, other.encoder_id, quick.encoder_id}) == 3
+    assert half.encoder_id == encoder.encoder_id
+    assert encoder.encoder_id.startswith("open_clip:small@")
+    assert np.abs(quick.encode_texts(TEXTS) - encoder.encode_texts(TEXTS)).max() > 1e-4
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_lower_precision_is_close_and_still_float32(
+    precision: Any, encoder: OpenClipEncoder, checkpoint: Path, pictures: list[Image.Image]
+) -> None:
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    low = OpenClipEncoder("small", checkpoint=checkpoint, device="cpu", precision=precision)
+    rows = low.encode_images(pictures)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+    cosine = (rows * encoder.encode_images(pictures)).sum(axis=1)
+    assert cosine.min() > 0.999
+    assert (rows != encoder.encode_images(pictures)).any()
+
+
+def test_threads_get_the_same_vectors(encoder: OpenClipEncoder, pictures: list[Image.Image]) -> None:
+    expected = encoder.encode_images(pictures), encoder.encode_texts(TEXTS)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: (encoder.encode_images(pictures), encoder.encode_texts(TEXTS)), range(12)))
+    for images, texts in answers:
+        np.testing.assert_allclose(images, expected[0], atol=1e-6)
+        np.testing.assert_allclose(texts, expected[1], atol=1e-6)
+
+
+def test_openai_weights_get_quick_gelu_whichever_name_is_given(
+    library: ModuleType, checkpoint: Path, encoder: OpenClipEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tag of a small model, served from a local file: only the table of downloads is ours."""
+    from open_clip import factory, pretrained  # type: ignore[import-untyped]
+
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    tags = {"openai": {"url": "x", "quick_gelu": True}, "laion": {"url": "x"}}
+    monkeypatch.setitem(pretrained._PRETRAINED, "small", tags)
+    monkeypatch.setitem(pretrained._PRETRAINED, "small-quickgelu", {"openai": tags["openai"]})
+    monkeypatch.setattr(factory, "download_pretrained", lambda *args, **kwargs: str(checkpoint))
+    explicit = OpenClipEncoder("small-quickgelu", checkpoint=checkpoint, device="cpu")
+    for name in ("small", "small-quickgelu"):
+        loaded = OpenClipEncoder(name, pretrained="openai", device="cpu")
+        assert loaded.name == "small-quickgelu"
+        assert loaded.encoder_id == explicit.encoder_id
+        np.testing.assert_array_equal(loaded.encode_texts(TEXTS), explicit.encode_texts(TEXTS))
+    plain = OpenClipEncoder("small", pretrained="laion", device="cpu")
+    np.testing.assert_array_equal(plain.encode_texts(TEXTS), encoder.encode_texts(TEXTS))
+    with pytest.raises(UnknownEncoder, match="plain GELU: use small, not small-quickgelu"):
+        OpenClipEncoder("small-quickgelu", pretrained="laion")
+    with pytest.raises(UnknownEncoder, match="no weights 'webli' for small; it has openai, laion"):
+        OpenClipEncoder("small", pretrained="webli")
+
+
+def test_open_clips_own_openai_tags_all_ask_for_quick_gelu(library: ModuleType) -> None:
+    from lcse_plugins.encoders.open_clip import _needs_quick_gelu
+
+    models = [model for model, tag in library.list_pretrained() if tag == "openai"]
+    assert "ViT-B-32" in models
+    assert all(_needs_quick_gelu(model, "openai") != model.endswith("-quickgelu") for model in models)
+
+
+def write_siglip_folder(folder: Path, library: ModuleType, *, vocabulary: int) -> None:
+    """A model folder as SigLIP 2's: sigmoid bias, Gemma-sized vocabulary, a case-sensitive tokenizer of its own."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = {w: n for n, w in enumerate(["<pad>", "<unk>", "a", "red", "Red", "umbrella", "UMBRELLA", "dog"])}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    fast: Any = PreTrainedTokenizerFast
+    fast(tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>").save_pretrained(folder)
+    config = small_config(vocabulary=vocabulary, custom_text=True, init_logit_bias=-10)
+    config["text_cfg"] |= {"hf_tokenizer_name": "own", "no_causal_mask": True, "pool_type": "last", "width": 8}
+    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": config}))
+    torch.manual_seed(1)
+    copy = json.loads(json.dumps(config))
+    copy.pop("custom_text")
+    model = library.CustomTextCLIP(**copy)
+    torch.save(model.state_dict(), folder / "open_clip_pytorch_model.bin")
+
+
+def test_siglip_2_folder_gets_lower_case_text_and_its_preset(library: ModuleType, tmp_path: Path) -> None:
+    import torch
+
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    write_siglip_folder(tmp_path, library, vocabulary=256_000)
+    name = f"local-dir:{tmp_path}"
+    encoder = OpenClipEncoder(name, device="cpu")
+    assert encoder.calibration is SIGLIP2_PRESET
+    network, _, tokenizer = direct(library, name)
+    with torch.no_grad():
+        lower, upper = network.encode_text(tokenizer(["a red umbrella", "a Red UMBRELLA"]), normalize=True).numpy()
+    assert np.abs(lower - upper).max() > 1e-3
+    np.testing.assert_allclose(encoder.encode_texts(["a Red UMBRELLA"])[0], lower, atol=1e-6)
+    (tmp_path / "open_clip_pytorch_model.bin").unlink()
+    with pytest.raises(ModelFileError, match="cannot load local-dir"):
+        OpenClipEncoder(name)
+
+
+def test_the_first_siglip_has_no_preset(library: ModuleType, tmp_path: Path) -> None:
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    write_siglip_folder(tmp_path, library, vocabulary=32_000)
+    assert OpenClipEncoder(f"local-dir:{tmp_path}").calibration is None
+
+
+def test_every_siglip_of_open_clip_is_recognised_by_its_vocabulary(library: ModuleType) -> None:
+    from lcse_plugins.encoders.open_clip import _SIGLIP_VOCABULARIES
+
+    seen = set()
+    for name in library.list_models():
+        config = library.get_model_config(name)
+        if "init_logit_bias" in config and not name.startswith(("small", "nllb")):
+            family = _SIGLIP_VOCABULARIES[config["text_cfg"]["vocab_size"]]
+            assert (family == "siglip2") == ("SigLIP2" in name), name
+            seen.add(family)
+        else:
+            assert "SigLIP" not in name
+    assert seen == {"siglip", "siglip2"}
+
+
+def test_unknown_models_and_bad_options_say_what_to_do(library: ModuleType, checkpoint: Path) -> None:
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    with pytest.raises(UnknownEncoder, match=r"no model 'ViT-B32'; did you mean ViT-B-32"):
+        OpenClipEncoder("ViT-B32", pretrained="openai")
+    with pytest.raises(InvalidOption, match=r"name the weights of ViT-B-32: either pretrained \(one of openai, "):
+        OpenClipEncoder("ViT-B-32")
+    with pytest.raises(InvalidOption, match="either pretrained"):
+        OpenClipEncoder("small", pretrained="openai", checkpoint=checkpoint)
+    with pytest.raises(InvalidOption, match="brings its own weights"):
+        OpenClipEncoder("hf-hub:timm/ViT-B-32-SigLIP2-256", checkpoint=checkpoint)
+    with pytest.raises(InvalidOption, match="unknown precision 'int4'"):
+        OpenClipEncoder("small", checkpoint=checkpoint, precision="int4")  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="device 'gpu'"):
+        OpenClipEncoder("small", checkpoint=checkpoint, device="gpu")
+    with pytest.raises(InvalidOption, match="batch_size"):
+        OpenClipEncoder("small", checkpoint=checkpoint, batch_size=0)
+
+
+def test_weights_that_cannot_be_downloaded_are_a_typed_error(
+    library: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # else it retries for half a minute
+    with pytest.raises(ModelFileError, match="Where there is no network"):
+        OpenClipEncoder("hf-hub:timm/ViT-B-32-SigLIP2-256")
+
+
+def test_a_missing_extra_is_named() -> None:
+    code = (
+        "import sys; sys.modules['open_clip'] = None\n"
+        "from lcse_plugins import load_encoder\n"
+        "from lcse_plugins.errors import MissingExtra\n"
+        "try: load_encoder('open_clip:ViT-B-32/openai')\n"
+        "except MissingExtra as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "lcse-plugins[open-clip]"' in done.stdout
+
+
+def test_torchvision_of_another_build_is_explained() -> None:
+    """In a fresh process: open_clip either imports, or its failure is told as what to install."""
+    code = (
+        "from lcse_plugins.errors import EncoderError\n"
+        "try: import lcse_plugins.encoders.open_clip; print('imported')\n"
+        "except EncoderError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "imported" in done.stdout or "pip install --force-reinstall torch torchvision" in done.stdout
