@@ -14,6 +14,8 @@
     │   └── ModelFileError               weights are missing, damaged or do not fit
     ├── ImageError (ValueError)          a picture cannot be read safely
     ├── IndexFileError                   an image index on disk cannot be used
+    ├── CollectionError (ValueError)     a vector collection is missing or cannot be scored as asked
+    ├── SearchUnavailable                the vector database did not answer
     ├── ParserOutputError                a language model's reply is not a usable tree
     ├── ParserUnavailable                the parser service did not answer
     └── MissingExtra (ImportError)       an optional dependency is not installed
@@ -28,6 +30,7 @@ from pathlib import Path
 __all__ = [
     "CalibrationError",
     "CalibrationMismatch",
+    "CollectionError",
     "EncoderError",
     "ImageError",
     "IndexFileError",
@@ -42,6 +45,7 @@ __all__ = [
     "QueryNotFlat",
     "QuerySyntaxError",
     "QueryTooComplex",
+    "SearchUnavailable",
     "UnknownEncoder",
 ]
 
@@ -137,6 +141,22 @@ class ImageError(LcseError, ValueError):
 
 class IndexFileError(LcseError):
     """An image index on disk is missing, damaged or made with another encoder."""
+
+
+class CollectionError(LcseError, ValueError):
+    """A vector collection is missing, or cannot be scored as asked; `collection` says which one."""
+
+    def __init__(self, collection: str, reason: str) -> None:
+        self.collection = collection
+        self.reason = reason
+        super().__init__(collection, reason)
+
+    def __str__(self) -> str:
+        return f"collection {self.collection!r}: {self.reason}"
+
+
+class SearchUnavailable(LcseError):
+    """The vector database did not answer; asking again may help."""
 
 
 class ParserOutputError(LcseError):
