@@ -1,0 +1,133 @@
+"""Image vectors kept by the hash of the picture's bytes: the same picture is encoded once, wherever it comes from."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from itertools import islice
+
+import numpy as np
+from PIL.Image import Image
+
+from lcse_plugins.encoders.images import content_hash, load_image
+from lcse_plugins.encoders.protocol import Encoder, FloatArray
+from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
+
+__all__ = ["ImageVectorCache"]
+
+
+class ImageVectorCache:
+    """Pictures to vectors of one encoder, each distinct picture encoded once. Safe between threads and tasks.
+
+    Callers that want the same picture at the same time share one encoding. A broken picture, or a failing encoder, is
+    not remembered: the next call tries again.
+
+    Args:
+        encoder: What encodes the pictures.
+        capacity: Vectors kept, the least recently used dropped first; 16,384 of 512 float32 numbers are 32 MB.
+        batch_size: Pictures decoded and encoded at a time, which bounds memory.
+    """
+
+    def __init__(self, encoder: Encoder, *, capacity: int = 16_384, batch_size: int = 32) -> None:
+        if capacity < 1 or batch_size < 1:
+            raise InvalidOption(f"capacity and batch_size are at least 1, not {capacity} and {batch_size}")
+        self.encoder = encoder
+        self._capacity = capacity
+        self._batch_size = batch_size
+        self._kept: OrderedDict[str, FloatArray] = OrderedDict()
+        self._flights: dict[str, Future[FloatArray | ImageError | None]] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def vectors(self, pictures: Iterable[bytes | ImageError]) -> list[FloatArray | ImageError]:
+        """The (d,) vector of each picture, in order; for one that cannot be decoded, its error.
+
+        Args:
+            pictures: The bytes of each picture, as `read_images` gives them; errors among them are handed through.
+
+        Raises:
+            EncoderError: the encoder gave vectors that cannot be used.
+        """
+        found: list[FloatArray | ImageError] = []
+        for chunk in _chunks(pictures, self._batch_size):
+            keyed = [(picture, content_hash(picture) if isinstance(picture, bytes) else "") for picture in chunk]
+            vectors = self._of({key: picture for picture, key in keyed if isinstance(picture, bytes)})
+            found.extend(picture if isinstance(picture, ImageError) else vectors[key] for picture, key in keyed)
+        return found
+
+    async def avectors(self, pictures: Iterable[bytes | ImageError]) -> list[FloatArray | ImageError]:
+        """As `vectors`, off the event loop. A caller that is cancelled leaves the work it began to others, whole."""
+        return await asyncio.to_thread(self.vectors, pictures)
+
+    def _of(self, pictures: Mapping[str, bytes]) -> dict[str, FloatArray | ImageError]:
+        found: dict[str, FloatArray | ImageError] = {}
+        mine: dict[str, Future[FloatArray | ImageError | None]] = {}
+        others: dict[str, Future[FloatArray | ImageError | None]] = {}
+        with self._lock:
+            for key in pictures:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    found[key] = self._kept[key]
+                elif key in self._flights:
+                    others[key] = self._flights[key]
+                else:
+                    mine[key] = self._flights[key] = Future()
+        encoded: Mapping[str, FloatArray | ImageError] = {}
+        try:
+            encoded = self._encode({key: pictures[key] for key in mine})
+        finally:  # also when encoding failed: whoever waits is told, and does the work itself
+            self._land(mine, encoded)
+        found.update(encoded)
+        for key, flight in others.items():  # waited for only after one's own work: no two callers can block each other
+            landed = flight.result()
+            found.update(self._of({key: pictures[key]}) if landed is None else {key: landed})
+        return found
+
+    def _land(
+        self,
+        flights: Mapping[str, Future[FloatArray | ImageError | None]],
+        encoded: Mapping[str, FloatArray | ImageError],
+    ) -> None:
+        with self._lock:
+            for key, vector in encoded.items():
+                if not isinstance(vector, ImageError):
+                    self._kept[key] = vector
+            while len(self._kept) > self._capacity:
+                self._kept.popitem(last=False)
+            for key in flights:
+                del self._flights[key]
+        for key, flight in flights.items():
+            flight.set_result(encoded.get(key))
+
+    def _encode(self, pictures: Mapping[str, bytes]) -> dict[str, FloatArray | ImageError]:
+        opened = {key: _opened(picture) for key, picture in pictures.items()}
+        sound = {key: image for key, image in opened.items() if isinstance(image, Image)}
+        broken = {key: error for key, error in opened.items() if isinstance(error, ImageError)}
+        if not sound:
+            return {**broken}
+        rows = np.array(self.encoder.encode_images(list(sound.values()), batch_size=self._batch_size), np.float32)
+        if rows.shape != (len(sound), self.encoder.dimension) or not np.isfinite(rows).all():
+            raise EncoderError(
+                f"encoder {self.encoder.encoder_id!r} gave vectors of shape {rows.shape}, some maybe NaN, for "
+                f"{len(sound)} pictures; they must be finite and {self.encoder.dimension} long"
+            )
+        rows.flags.writeable = False  # shared by all callers
+        return {**dict(zip(sound, rows, strict=True)), **broken}
+
+
+def _opened(picture: bytes) -> Image | ImageError:
+    try:
+        return load_image(picture)
+    except ImageError as error:
+        return error
+
+
+def _chunks(pictures: Iterable[bytes | ImageError], size: int) -> Iterator[Sequence[bytes | ImageError]]:
+    rest = iter(pictures)
+    while chunk := list(islice(rest, size)):
+        yield chunk

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lcse_plugins.encoders.protocol import FloatArray, ImageSource
+from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
+from lcse_plugins.image_cache import ImageVectorCache
+from lcse_plugins.testing import ToyEncoder
+
+
+def picture(shade: int) -> bytes:
+    stream = BytesIO()
+    Image.new("RGB", (4, 4), (shade, 0, 0)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+PICTURES = [picture(shade) for shade in range(8)]
+
+
+class GatedEncoder(ToyEncoder):
+    """Encodes images only once `gate` is open; says through `entered` that it was asked to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.gate = threading.Event(), threading.Event()
+        self.failures: list[BaseException] = []
+
+    def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
+        self.entered.set()
+        assert self.gate.wait(10)
+        if self.failures:
+            raise self.failures.pop()
+        return super().encode_images(images, batch_size=batch_size)
+
+
+def arrays(found: list[FloatArray | ImageError]) -> FloatArray:
+    return np.stack([vector for vector in found if not isinstance(vector, ImageError)])
+
+
+def test_each_distinct_picture_is_encoded_once_and_as_the_encoder_would() -> None:
+    encoder = ToyEncoder()
+    cache = ImageVectorCache(encoder, batch_size=3)
+    first = cache.vectors([*PICTURES, PICTURES[0]])
+    assert encoder.images_encoded == len(cache) == 8
+    second = cache.vectors(reversed(PICTURES))
+    assert encoder.images_encoded == 8
+    np.testing.assert_array_equal(arrays(first[:8]), arrays(second[::-1]))
+    np.testing.assert_array_equal(first[0], first[8])
+    opened = [Image.open(BytesIO(data)) for data in PICTURES]
+    np.testing.assert_array_equal(arrays(first[:8]), ToyEncoder().encode_images(opened))
+
+
+def test_a_broken_picture_comes_as_its_error_and_spoils_no_other() -> None:
+    encoder = ToyEncoder()
+    cache = ImageVectorCache(encoder)
+    earlier = ImageError("a.png", "there is no such file")
+    found = cache.vectors([PICTURES[0], b"not a picture", earlier, PICTURES[1]])
+    assert found[2] is earlier
+    assert isinstance(found[1], ImageError)
+    assert arrays([found[0], found[3]]).shape == (2, 64)
+    assert len(cache) == encoder.images_encoded == 2
+
+
+def test_the_least_recently_used_is_forgotten() -> None:
+    encoder = ToyEncoder()
+    cache = ImageVectorCache(encoder, capacity=2)
+    cache.vectors(PICTURES[:2])
+    cache.vectors([PICTURES[0]])
+    cache.vectors([PICTURES[2]])  # drops the second
+    assert len(cache) == 2
+    cache.vectors([PICTURES[0]])
+    assert encoder.images_encoded == 3
+    cache.vectors([PICTURES[1]])
+    assert encoder.images_encoded == 4
+
+
+def test_what_is_kept_cannot_be_changed_by_a_caller() -> None:
+    vector = ImageVectorCache(ToyEncoder()).vectors([PICTURES[0]])[0]
+    assert not isinstance(vector, ImageError)
+    with pytest.raises(ValueError, match="read-only"):
+        vector[0] = 1.0
+
+
+def test_threads_that_want_the_same_pictures_share_one_encoding() -> None:
+    encoder = GatedEncoder()
+    cache = ImageVectorCache(encoder)
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(cache.vectors, PICTURES[i : i + 5]) for i in (0, 1, 2, 3)]
+        encoder.gate.set()
+        found = [future.result(10) for future in futures]
+    assert encoder.images_encoded == 8
+    np.testing.assert_array_equal(arrays(found[0][1:]), arrays(found[1][:4]))
+
+
+@pytest.mark.parametrize("failure", [EncoderError("no memory"), KeyboardInterrupt()])
+def test_who_waits_for_an_encoding_that_fails_does_it_itself(failure: BaseException) -> None:
+    encoder = GatedEncoder()
+    encoder.failures.append(failure)
+    cache = ImageVectorCache(encoder)
+    raised: list[BaseException] = []
+
+    def owner() -> None:
+        try:
+            cache.vectors(PICTURES[:1])
+        except BaseException as error:
+            raised.append(error)
+
+    owning = threading.Thread(target=owner)
+    owning.start()
+    assert encoder.entered.wait(10)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(cache.vectors, PICTURES[:1])
+        encoder.gate.set()
+        assert not isinstance(waiting.result(10)[0], ImageError)
+    owning.join(10)
+    assert raised == [failure]
+    assert encoder.images_encoded == len(cache) == 1
+
+
+async def test_tasks_share_work_and_the_loop_stays_free() -> None:
+    encoder = GatedEncoder()
+    cache = ImageVectorCache(encoder)
+    tasks = [asyncio.create_task(cache.avectors(PICTURES)) for _ in range(3)]
+    while not encoder.entered.is_set():
+        await asyncio.sleep(0.001)  # the loop runs on while the encoder is held
+    encoder.gate.set()
+    found = await asyncio.gather(*tasks)
+    assert encoder.images_encoded == 8
+    np.testing.assert_array_equal(arrays(found[0]), arrays(found[2]))
+
+
+async def test_cancelling_one_task_leaves_the_other_its_result() -> None:
+    encoder = GatedEncoder()
+    cache = ImageVectorCache(encoder)
+    first = asyncio.create_task(cache.avectors(PICTURES))
+    while not encoder.entered.is_set():
+        await asyncio.sleep(0.001)
+    second = asyncio.create_task(cache.avectors(PICTURES))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    encoder.gate.set()
+    assert arrays(await second).shape == (8, 64)
+    assert encoder.images_encoded == len(cache) == 8
+    assert not cache._flights
+
+
+@pytest.mark.parametrize("rows", [np.full((1, 64), np.nan), np.ones((1, 63)), np.ones((2, 64))])
+def test_vectors_that_cannot_be_used_are_refused(rows: FloatArray, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = ToyEncoder()
+    cache = ImageVectorCache(encoder)
+    with monkeypatch.context() as patch:
+        patch.setattr(encoder, "encode_images", lambda images, batch_size=None: rows)
+        with pytest.raises(EncoderError, match="must be finite"):
+            cache.vectors([PICTURES[0]])
+    assert not isinstance(cache.vectors([PICTURES[0]])[0], ImageError)
+
+
+@pytest.mark.parametrize("options", [{"capacity": 0}, {"batch_size": 0}])
+def test_sizes_out_of_range_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(InvalidOption, match="at least 1"):
+        ImageVectorCache(ToyEncoder(), **options)

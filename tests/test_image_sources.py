@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import trustme
+
+from lcse_plugins import image_fetch
+from lcse_plugins.errors import ImageError, InvalidOption
+from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, read_image, read_images
+
+PICTURE = bytes(range(256)) * 8
+LOCAL = ImageAccess(allow_urls=True, allow_private_addresses=True, timeout=5.0)
+PUBLIC_ONLY = ImageAccess(allow_urls=True, timeout=5.0)
+
+
+class Handler(BaseHTTPRequestHandler):
+    hits: list[str]
+
+    def do_GET(self) -> None:
+        self.hits.append(self.path)
+        route = self.path.split("?")[0].strip("/").split("/")[0]
+        getattr(self, f"serve_{route}", self.serve_missing)()
+
+    def body(self, data: bytes, *, length: int | None = None) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data) if length is None else length))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def redirect(self, location: str) -> None:
+        self.send_response(302)
+        self.send_header("Location", location)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def serve_picture(self) -> None:
+        self.body(PICTURE)
+
+    def serve_empty(self) -> None:
+        self.body(b"")
+
+    def serve_missing(self) -> None:
+        self.send_error(404)
+
+    def serve_truncated(self) -> None:
+        self.body(PICTURE[:100], length=len(PICTURE))
+
+    def serve_lies(self) -> None:  # no length announced: only counting while reading helps
+        self.send_response(200)
+        self.end_headers()
+        for _ in range(100):
+            self.wfile.write(PICTURE)
+
+    def serve_hop(self) -> None:
+        self.redirect("../picture")
+
+    def serve_loop(self) -> None:
+        self.redirect("/loop")
+
+    def serve_nowhere(self) -> None:
+        self.redirect("http://[oops")
+
+    def serve_file(self) -> None:
+        self.redirect("file:///etc/passwd")
+
+    def serve_inward(self) -> None:
+        self.redirect(f"http://inside.test:{self.server.server_port}/picture")  # type: ignore[attr-defined]
+
+    def serve_dripheaders(self) -> None:
+        self.drip(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200)
+
+    def serve_dripbody(self) -> None:
+        self.drip(b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n" + b"x" * 200)
+
+    def drip(self, data: bytes) -> None:
+        for i in range(len(data)):
+            self.wfile.write(data[i : i + 1])
+            self.wfile.flush()
+            time.sleep(0.05)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass  # a client that hangs up early is what some tests want
+
+
+def serve(tls: ssl.SSLContext | None = None) -> tuple[Server, list[str]]:
+    hits: list[str] = []
+    server = Server(("127.0.0.1", 0), type("Handler", (Handler,), {"hits": hits}))
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    return server, hits
+
+
+@pytest.fixture
+def web() -> Iterator[tuple[str, list[str]]]:
+    server, hits = serve()
+    yield f"http://127.0.0.1:{server.server_port}", hits
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    path = tmp_path / "root" / "a.png"
+    path.parent.mkdir()
+    path.write_bytes(PICTURE)
+    return path
+
+
+def refusal(location: str | Path | bytes, access: ImageAccess = DEFAULT_ACCESS) -> str:
+    with pytest.raises(ImageError) as caught:
+        read_image(location, access=access)
+    return caught.value.reason
+
+
+@pytest.mark.parametrize("form", [str, Path, lambda path: path.as_uri(), lambda path: path.read_bytes()])
+def test_a_path_a_file_url_and_bytes_give_the_same_picture(form: Callable[[Path], str], picture: Path) -> None:
+    assert read_image(form(picture)) == PICTURE
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "data:image/png;base64," + base64.b64encode(PICTURE).decode(),
+        "data:;base64," + base64.encodebytes(PICTURE).decode(),
+        "data:image/png," + quote(PICTURE),
+    ],
+)
+def test_a_data_uri_holds_its_picture(uri: str) -> None:
+    assert read_image(uri) == PICTURE
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        ("data:image/png;base64", "no comma"),
+        ("data:;base64,!!!", "not base64"),
+        ("data:;base64,", "empty"),
+        (b"", "empty"),
+        ("ftp://example.org/a.png", "not ftp:"),
+        ("file://elsewhere/a.png", "this machine"),
+        ("no/such.png", "no such file"),
+        ("bad\0name.png", "cannot be read"),
+        ("http://example.org/a.png", "allow_urls=True"),
+        ("http://[oops", "allow_urls=True"),
+    ],
+)
+def test_what_cannot_be_read_says_why(location: str | bytes, reason: str) -> None:
+    assert reason in refusal(location)
+
+
+def test_a_root_confines_paths(picture: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "secret.png"
+    outside.write_bytes(PICTURE)
+    link = picture.parent / "link.png"
+    link.symlink_to(outside)
+    inside = picture.parent / "inside.png"
+    inside.symlink_to(picture)
+    access = ImageAccess(root=str(picture.parent))
+    assert read_image("a.png", access=access) == PICTURE
+    assert read_image(picture, access=access) == PICTURE
+    assert read_image(inside, access=access) == PICTURE
+    for escape in (outside, "../secret.png", link, outside.as_uri(), "/etc/passwd"):
+        assert "outside" in refusal(escape, access)
+
+
+def test_only_regular_files_of_bounded_size_are_read(picture: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
+    assert "regular" in refusal(pipe)
+    assert "directory" in refusal(tmp_path)
+    small = ImageAccess(max_bytes=100)
+    for location in (picture, PICTURE, "data:," + "x" * 101, "data:;base64," + "x" * 5000):
+        assert "100" in refusal(location, small)
+
+
+def test_a_url_is_fetched_when_allowed(web: tuple[str, list[str]]) -> None:
+    address, hits = web
+    assert read_image(f"{address}/picture/täg me.png?size=1 2#part", access=LOCAL) == PICTURE
+    assert read_image(f"{address}/hop/x", access=LOCAL) == PICTURE
+    assert hits == ["/picture/t%C3%A4g%20me.png?size=1%202", "/hop/x", "/picture"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("missing", "404"),
+        ("empty", "empty"),
+        ("truncated", "100 of 2,048"),
+        ("loop", "3 redirects"),
+        ("nowhere", "cannot be fetched"),
+        ("file", "only http and https"),
+    ],
+)
+def test_a_url_that_gives_no_picture_says_why(web: tuple[str, list[str]], path: str, reason: str) -> None:
+    assert reason in refusal(f"{web[0]}/{path}", LOCAL)
+
+
+@pytest.mark.parametrize("path", ["picture", "lies"])
+def test_a_body_is_cut_at_its_size_announced_or_not(web: tuple[str, list[str]], path: str) -> None:
+    access = ImageAccess(allow_urls=True, allow_private_addresses=True, max_bytes=1000)
+    assert "1,000 bytes" in refusal(f"{web[0]}/{path}", access)
+
+
+@pytest.mark.parametrize("path", ["dripheaders", "dripbody"])
+def test_a_server_that_drips_is_cut_off_in_time(web: tuple[str, list[str]], path: str) -> None:
+    access = ImageAccess(allow_urls=True, allow_private_addresses=True, timeout=0.4)
+    began = time.monotonic()
+    assert "longer than 0.4 s" in refusal(f"{web[0]}/{path}", access)
+    assert time.monotonic() - began < 5  # the drip itself would take ten seconds
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "127.1", "2130706433", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254",
+        "100.64.0.1", "224.0.0.1", "255.255.255.255", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[fe80::1]", "[fd00::1]",
+        "[ff02::1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[::127.0.0.1]",
+    ],
+)  # fmt: skip
+def test_addresses_that_are_not_public_are_refused_before_connecting(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "socket", None)  # any attempt to connect would fail otherwise
+    assert "not public" in refusal(f"http://{address}/a.png", PUBLIC_ONLY)
+
+
+@pytest.mark.parametrize("address", ["93.184.215.14", "2606:4700::6810:84e5", "64:ff9b::5db8:d70e"])
+def test_public_addresses_are_public(address: str) -> None:
+    assert image_fetch._is_public(address)
+
+
+def test_a_name_is_resolved_once_and_the_checked_address_is_the_one_used(
+    web: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolved: list[str] = []
+    port = int(web[0].rpartition(":")[2])
+    here = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))
+    there = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", port))
+
+    def resolve(host: str, *_: object, **__: object) -> list[object]:
+        resolved.append(host)
+        return [there, here] if host == "mixed.test" else [here]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    assert "not public" in refusal(f"http://mixed.test:{port}/picture", PUBLIC_ONLY)
+    assert read_image(f"http://named.test:{port}/picture", access=LOCAL) == PICTURE
+    assert resolved == ["mixed.test", "named.test"]
+
+
+def test_a_redirect_is_checked_like_the_first_address(
+    web: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = {"127.0.0.1"}  # as if the first host stood outside; the host it leads to does not
+
+    def resolve(host: str, port: int, **_: object) -> list[object]:
+        if host == "inside.test":
+            public.clear()
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(image_fetch, "_is_public", lambda address: address in public)
+    assert "not public" in refusal(f"{web[0]}/inward", PUBLIC_ONLY)
+    assert web[1] == ["/inward"]
+
+
+def test_certificates_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(serving)
+    server, _ = serve(serving)
+    url = f"https://127.0.0.1:{server.server_port}/picture"
+    assert "certificate verify failed" in refusal(url, LOCAL)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    monkeypatch.setattr(image_fetch, "_tls", lambda: trusting)
+    assert read_image(url, access=LOCAL) == PICTURE
+    assert "certificate verify failed" in refusal(url.replace("127.0.0.1", "localhost"), LOCAL)
+    server.shutdown()
+    server.server_close()
+
+
+def test_messages_keep_secrets() -> None:
+    url = "https://me:pass@example.org/a.png?X-Signature=abc#token"
+    with pytest.raises(ImageError, match="user name") as caught:
+        read_image(url, access=PUBLIC_ONLY)
+    assert caught.value.source == "https://example.org/a.png"
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_many_are_read_in_order_with_errors_in_their_place(workers: int, picture: Path) -> None:
+    locations: list[str | Path | bytes] = [b"1", "no/such.png", picture, b"4", b"5"]
+    read = list(read_images(locations, workers=workers))
+    assert [item if isinstance(item, bytes) else item.reason for item in read] == [
+        b"1", "there is no such file", PICTURE, b"4", b"5",
+    ]  # fmt: skip
+
+
+def test_reading_ahead_is_bounded_and_stops_with_the_reader() -> None:
+    taken: list[int] = []
+
+    def locations() -> Iterator[bytes]:
+        for i in range(100):
+            taken.append(i)
+            yield b"x"
+
+    reader = read_images(locations(), workers=4)
+    next(reader)
+    assert len(taken) <= 6
+    reader.close()  # type: ignore[attr-defined]
+    assert len(taken) <= 6
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_bytes": 0}, {"timeout": 0}, {"timeout": float("nan")}, {"timeout": float("inf")}, {"max_redirects": -1}],
+)
+def test_limits_out_of_range_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(InvalidOption):
+        ImageAccess(**options)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="workers"):
+        next(read_images([b"x"], workers=-1))
