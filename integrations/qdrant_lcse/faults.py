@@ -1,0 +1,34 @@
+"""Qdrant's many exceptions, turned into the two kinds a caller can act on."""
+
+from __future__ import annotations
+
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
+
+from lcse_plugins.errors import CollectionError, SearchUnavailable
+
+__all__ = ["translated"]
+
+_REFUSALS = frozenset({"NOT_FOUND", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", "UNIMPLEMENTED"})
+
+
+def translated(error: Exception, *, collection: str) -> CollectionError | SearchUnavailable:
+    """The error of this package that says what happened when Qdrant raised `error`."""
+    if isinstance(error, UnexpectedResponse):
+        content = error.content.decode("utf-8", errors="replace")[:500]
+        if error.status_code is not None and 400 <= error.status_code < 500 and error.status_code not in (408, 429):
+            return CollectionError(collection, f"Qdrant refused the request ({error.status_code}): {content}")
+        return SearchUnavailable(f"Qdrant failed on collection {collection!r} ({error.status_code}): {content}")
+    if isinstance(error, ApiException | QdrantException | OSError | TimeoutError):
+        cause = getattr(error, "source", error)
+        return SearchUnavailable(f"Qdrant did not answer on collection {collection!r}: {cause!r}")
+    code = getattr(error, "code", None)  # a gRPC call's error; the grpc package itself may not be installed
+    if callable(code):
+        name = getattr(code(), "name", "")
+        if name in _REFUSALS:
+            return CollectionError(collection, f"Qdrant refused the request ({name}): {error}")
+        if name:
+            return SearchUnavailable(f"Qdrant did not answer on collection {collection!r} ({name}): {error}")
+    if isinstance(error, ValueError):  # what local mode raises
+        return CollectionError(collection, f"Qdrant refused the request: {error}")
+    return SearchUnavailable(f"Qdrant failed on collection {collection!r}: {error!r}")

@@ -1,0 +1,70 @@
+"""What a search gives back: Qdrant's own points, scored by the logic, and the reason for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from qdrant_client import models
+
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.parsing.result import Parse
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.results import Candidate, Ranking
+from lcse_plugins.search import rank_pool
+
+__all__ = ["Execution", "Hits", "explain_points"]
+
+Execution = Literal["client", "nested", "two-trip", "linear"]
+"""Where the scores were computed; `linear` is a plain vector search, for queries whose score is one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The best points of a query, best first.
+
+    Attributes:
+        points: Qdrant's points; their score is the edited similarity.
+        ranking: the same points with their evidence, place by place; its candidates carry the points' payloads.
+        execution: how the scores were computed.
+    """
+
+    points: list[models.ScoredPoint]
+    ranking: Ranking
+    execution: Execution
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is proved that no other point of the collection could stand here."""
+        return self.ranking.exact
+
+    @property
+    def parse(self) -> Parse:
+        """How the query was read."""
+        return self.ranking.parse
+
+    def explain(self) -> str:
+        """One line per point: what was seen, and what it did to the score."""
+        return "\n".join(ranked.explain() for ranked in self.ranking)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __iter__(self) -> Iterator[models.ScoredPoint]:
+        return iter(self.points)
+
+
+def explain_points(
+    encoded: EncodedQuery, points: Sequence[models.ScoredPoint], vectors: Sequence[FloatArray], *, exact: bool
+) -> Ranking:
+    """The evidence of points that the database has scored, in its order and with its scores."""
+    ranking = Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=exact)
+    if points:
+        candidates = [
+            Candidate(point.id, vector, payload=point.payload) for point, vector in zip(points, vectors, strict=True)
+        ]
+        explained = {ranked.id: ranked for ranked in rank_pool(encoded, VectorPool.of(candidates))}
+        ranking.extend(replace(explained[point.id], score=point.score) for point in points)
+    return ranking

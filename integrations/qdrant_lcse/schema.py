@@ -1,0 +1,106 @@
+"""What a collection stores, read once: whether its vectors can be scored, and how its similarities are scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from qdrant_client import models
+
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import CollectionError
+from lcse_plugins.pool import UNIT_TOLERANCE
+
+__all__ = ["VectorSchema", "check_unit_sample", "read_schema"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VectorSchema:
+    """The vectors that are searched.
+
+    Attributes:
+        collection: name of the collection.
+        vector_name: name of the vectors; None for the unnamed ones.
+        size: their length.
+        cosine: whether similarities are cosines; otherwise they are dot products.
+    """
+
+    collection: str
+    vector_name: str | None
+    size: int
+    cosine: bool
+
+    @property
+    def with_vectors(self) -> bool | list[str]:
+        """What to ask for to get these vectors and no others."""
+        return True if self.vector_name is None else [self.vector_name]
+
+    def vector_of(self, point: models.ScoredPoint | models.Record) -> FloatArray | None:
+        """(d,) vector of a point; None when it has none."""
+        stored: Any = point.vector
+        if isinstance(stored, dict):
+            stored = stored.get(self.vector_name or "")
+        return None if stored is None else np.asarray(stored, dtype=np.float32)
+
+    def scale(self, vector: FloatArray) -> float:
+        """What turns a similarity that Qdrant returns for `vector` into a dot product: its length, or 1."""
+        return float(np.linalg.norm(vector.astype(np.float64))) if self.cosine else 1.0
+
+    def check_dimension(self, dimension: int) -> None:
+        """Refuse an encoder whose vectors have another length.
+
+        Raises:
+            CollectionError: they do.
+        """
+        if dimension != self.size:
+            raise CollectionError(
+                self.collection,
+                f"its vectors have {self.size} dimensions, the encoder's {dimension}; use the one it was filled with",
+            )
+
+
+def read_schema(info: models.CollectionInfo, *, collection: str, vector_name: str | None) -> VectorSchema:
+    """The schema of the named (or unnamed) vectors.
+
+    Raises:
+        CollectionError: there are no such vectors, there are several per point, or their distance ranks otherwise.
+    """
+    vectors = info.config.params.vectors
+    named = vectors if isinstance(vectors, dict) else {} if vectors is None else {"": vectors}
+    params = named.get(vector_name or "")
+    if params is None:
+        known = sorted(name for name in named if name)
+        asked = "no unnamed vectors" if not vector_name else f"no vectors named {vector_name!r}"
+        hint = f"pass vector_name= one of {known}" if known else "leave vector_name out" if named else "it has none"
+        raise CollectionError(collection, f"it has {asked}; {hint}")
+    if params.multivector_config is not None:
+        raise CollectionError(collection, "it holds several vectors per point; store one image vector per point")
+    if params.distance not in (models.Distance.COSINE, models.Distance.DOT):
+        raise CollectionError(
+            collection, f"it ranks by {params.distance.value} distance; only Cosine and Dot can be scored"
+        )
+    return VectorSchema(
+        collection=collection,
+        vector_name=vector_name or None,
+        size=params.size,
+        cosine=params.distance == models.Distance.COSINE,
+    )
+
+
+def check_unit_sample(schema: VectorSchema, points: Sequence[models.Record]) -> None:
+    """Refuse a dot collection whose vectors are not of length one: their products are not cosines.
+
+    Raises:
+        CollectionError: a sampled vector is not of length one.
+    """
+    rows = [vector for point in points if (vector := schema.vector_of(point)) is not None]
+    lengths = [float(np.linalg.norm(row)) for row in rows]
+    wrong = [length for length in lengths if abs(length - 1.0) > UNIT_TOLERANCE]
+    if wrong:
+        raise CollectionError(
+            schema.collection,
+            f"it ranks by dot product, but holds a vector of length {wrong[0]:.3f}; "
+            "store unit vectors, or use Cosine distance",
+        )

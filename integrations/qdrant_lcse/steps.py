@@ -1,0 +1,167 @@
+"""The conversation with Qdrant, without input or output: generators that yield what to ask and are sent the answers.
+
+One query is a `Steps` generator: it yields `Searches` and `Fetch`, and returns its `Hits`. `together` runs several in
+lockstep, so that their searches travel in one batch, and yields `Call`s: the method of a client and its arguments.
+Whoever holds a client, blocking or asynchronous, carries the calls out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from qdrant_client import models
+
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.results import Candidate, Ranking
+from lcse_plugins.search import SearchRequest, advance, search_steps
+from qdrant_lcse.hits import Hits
+from qdrant_lcse.options import Options
+from qdrant_lcse.schema import VectorSchema, check_unit_sample, read_schema
+
+__all__ = ["Call", "Calls", "Fetch", "Searches", "Steps", "client_steps", "learn_schema", "nearest", "together"]
+
+SAMPLE = 16
+"""Stored vectors looked at to see whether a dot collection holds unit vectors."""
+
+PointId: TypeAlias = int | str | UUID
+
+
+@dataclass(frozen=True)
+class Call:
+    """A client's method to call, and what with."""
+
+    method: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Searches:
+    """Queries to run; the answer is one list of points for each."""
+
+    requests: list[models.QueryRequest]
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Points to read by id; the answer maps id → record."""
+
+    ids: list[PointId] = field(default_factory=list)
+
+
+Steps: TypeAlias = Generator["Searches | Fetch", Any, Hits]
+Calls: TypeAlias = Generator[Call, Any, Any]
+
+
+def learn_schema(collection: str, vector_name: str | None) -> Generator[Call, Any, VectorSchema]:
+    """Ask what the collection stores.
+
+    Raises:
+        CollectionError: it cannot be scored.
+    """
+    info = yield Call("get_collection", {"collection_name": collection})
+    schema = read_schema(info, collection=collection, vector_name=vector_name)
+    if not schema.cosine:
+        records, _ = yield Call(
+            "scroll",
+            {
+                "collection_name": collection,
+                "limit": SAMPLE,
+                "with_payload": False,
+                "with_vectors": schema.with_vectors,
+            },
+        )
+        check_unit_sample(schema, records)
+    return schema
+
+
+def together(conversations: Sequence[Steps], *, collection: str, options: Options) -> Generator[Call, Any, list[Hits]]:
+    """Run queries in lockstep; what they ask in one round goes out in one call of each kind."""
+    hits: dict[int, Hits] = {}
+    asked = {place: next(steps) for place, steps in enumerate(conversations)}
+    while asked:
+        requests = [request for ask in asked.values() if isinstance(ask, Searches) for request in ask.requests]
+        ids = [point_id for ask in asked.values() if isinstance(ask, Fetch) for point_id in ask.ids]
+        responses: list[models.QueryResponse] = []
+        records: list[models.Record] = []
+        common = {"collection_name": collection, "timeout": options.timeout}
+        if requests:
+            responses = yield Call("query_batch_points", {**common, "requests": requests})
+        if ids:
+            wanted = {"with_payload": options.with_payload, "with_vectors": options.with_vectors}
+            records = yield Call("retrieve", {**common, **wanted, "ids": ids})
+        by_id = {record.id: record for record in records}
+        answered = iter(responses)
+        for place, ask in list(asked.items()):
+            answer = by_id if isinstance(ask, Fetch) else [next(answered).points for _ in ask.requests]
+            try:
+                asked[place] = conversations[place].send(answer)
+            except StopIteration as end:
+                hits[place] = end.value
+                del asked[place]
+    return [hits[place] for place in range(len(conversations))]
+
+
+def nearest(schema: VectorSchema, vector: FloatArray, options: Options, **arguments: Any) -> models.QueryRequest:
+    """A plain vector query for the points that pass the filter."""
+    return models.QueryRequest(
+        query=models.NearestQuery(nearest=vector.tolist()),
+        using=schema.vector_name,
+        filter=options.query_filter,
+        **arguments,
+    )
+
+
+def client_steps(
+    encoded: EncodedQuery, schema: VectorSchema, options: Options, *, params: models.SearchParams | None, proves: bool
+) -> Steps:
+    """Fetch candidates with their vectors and score them here.
+
+    Args:
+        encoded: The query.
+        schema: What the collection stores.
+        options: What was asked for.
+        params: How the candidates are searched.
+        proves: Whether those searches miss nothing.
+    """
+    steps = search_steps(
+        encoded,
+        limit=options.end,
+        depth=options.candidates,
+        exact=options.exact,
+        exact_search=proves,
+        min_truth=options.min_truth,
+    )
+    step = advance(steps)
+    while isinstance(step, SearchRequest):
+        wanted = {"limit": step.depth, "params": params, "with_payload": False, "with_vector": schema.with_vectors}
+        answers = yield Searches([nearest(schema, vector, options, **wanted) for vector in step.vectors])
+        step = advance(steps, [[_candidate(point, schema) for point in points] for points in answers])
+    ranking = Ranking(step[options.offset :], parse=step.parse, mode=step.mode, exact=step.exact)
+    records: dict[PointId, models.Record] = {}
+    if ranking and (options.with_payload is not False or options.with_vectors):
+        records = yield Fetch([ranked.candidate.payload.id for ranked in ranking])
+    points = [_scored(ranked.candidate.payload, ranked.score, records) for ranked in ranking]
+    for place, point in enumerate(points):
+        ranked = ranking[place]
+        ranking[place] = replace(ranked, candidate=replace(ranked.candidate, payload=point.payload))
+    return Hits(points, ranking, "client")
+
+
+def _candidate(point: models.ScoredPoint, schema: VectorSchema) -> Candidate | None:
+    vector = schema.vector_of(point)
+    return None if vector is None else Candidate(point.id, vector, similarity=point.score, payload=point)
+
+
+def _scored(point: models.ScoredPoint, score: float, records: Mapping[PointId, models.Record]) -> models.ScoredPoint:
+    record = records.get(point.id)
+    return point.model_copy(
+        update={
+            "score": score,
+            "payload": None if record is None else record.payload,
+            "vector": None if record is None else record.vector,
+        }
+    )
