@@ -20,11 +20,22 @@ if TYPE_CHECKING:
     from lcse_plugins.calibrate import load_calibration as load_calibration
     from lcse_plugins.config import DEFAULT_CONFIG as DEFAULT_CONFIG
     from lcse_plugins.config import ScoringConfig as ScoringConfig
+    from lcse_plugins.edit import score_arrays as score_arrays
+    from lcse_plugins.encoded import EncodedQuery as EncodedQuery
     from lcse_plugins.encoders.protocol import Encoder as Encoder
     from lcse_plugins.encoders.protocol import concept_vectors as concept_vectors
+    from lcse_plugins.encoders.registry import available_encoders as available_encoders
+    from lcse_plugins.encoders.registry import load_encoder as load_encoder
     from lcse_plugins.errors import LcseError as LcseError
+    from lcse_plugins.fitting import fit_calibration as fit_calibration
+    from lcse_plugins.image_cache import ImageVectorCache as ImageVectorCache
+    from lcse_plugins.image_sources import ImageAccess as ImageAccess
+    from lcse_plugins.parsing.grammar import GrammarParser as GrammarParser
+    from lcse_plugins.parsing.grammar import parse as parse
     from lcse_plugins.parsing.result import Parse as Parse
     from lcse_plugins.parsing.result import Parser as Parser
+    from lcse_plugins.plan import Plan as Plan
+    from lcse_plugins.pool import VectorPool as VectorPool
     from lcse_plugins.query import And as And
     from lcse_plugins.query import Concept as Concept
     from lcse_plugins.query import Not as Not
@@ -38,12 +49,30 @@ if TYPE_CHECKING:
     from lcse_plugins.query import from_json as from_json
     from lcse_plugins.query import to_flat as to_flat
     from lcse_plugins.query import to_json as to_json
+    from lcse_plugins.results import Candidate as Candidate
+    from lcse_plugins.results import Ranked as Ranked
+    from lcse_plugins.results import Ranking as Ranking
+    from lcse_plugins.scorer import LogicScorer as LogicScorer
+    from lcse_plugins.search import VectorSource as VectorSource
+    from lcse_plugins.search import search_steps as search_steps
 
 _HOMES = {
+    "edit": ("score_arrays",),
+    "encoded": ("EncodedQuery",),
+    "plan": ("Plan",),
+    "pool": ("VectorPool",),
+    "results": ("Candidate", "Ranked", "Ranking"),
+    "scorer": ("LogicScorer",),
+    "search": ("VectorSource", "search_steps"),
     "calibrate": ("CLIP_PRESET", "SIGLIP2_PRESET", "Calibration", "load_calibration"),
     "config": ("DEFAULT_CONFIG", "ScoringConfig"),
     "encoders.protocol": ("Encoder", "concept_vectors"),
+    "encoders.registry": ("available_encoders", "load_encoder"),
     "errors": ("LcseError",),
+    "image_cache": ("ImageVectorCache",),
+    "image_sources": ("ImageAccess",),
+    "fitting": ("fit_calibration",),
+    "parsing.grammar": ("GrammarParser", "parse"),
     "parsing.result": ("Parse", "Parser"),
     "query": (
         "And", "Concept", "Not", "Or", "Plain", "Query", "canonical", "concepts", "format_query",

@@ -1,0 +1,266 @@
+"""Settle what each operator of an English query joins, before the tree is built.
+
+A word that could be logic is often not: `both sides`, `small but fast`, `a man and a woman riding bikes`. The steps
+below turn such operators back into words, give stray words to the phrase they speak about, and say of every comma
+what it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lcse_plugins.errors import QueryTooComplex
+from lcse_plugins.parsing.cues import NEGATIONS, Item
+from lcse_plugins.parsing.phrases import Phrases
+
+__all__ = ["settle"]
+
+_GROUPS = frozenset({"both", "either", "exactly one"})
+_BREAKS = frozenset({"but", "stop"})
+_MAX_GROUPS = 40
+
+
+def settle(items: list[Item], phrases: Phrases) -> list[Item]:
+    """The items with every operator either certain or turned into words."""
+    items = _parentheses(items)
+    items = _groups(items)
+    items = _absence(items, phrases)
+    items = _contrast(items)
+    items = _scopes(items, phrases)
+    items = _coordination(items, phrases)
+    return _commas(items)
+
+
+def tag_at(items: Sequence[Item], at: int) -> str:
+    """The tag of an item, or an empty text outside the row."""
+    return items[at].tag if 0 <= at < len(items) else ""
+
+
+def is_words(items: Sequence[Item], at: int) -> bool:
+    """Whether an affirmed operand stands here."""
+    return tag_at(items, at) == "words" and not items[at].negated
+
+
+def is_negation(items: Sequence[Item], at: int) -> bool:
+    """Whether a negation stands here."""
+    return tag_at(items, at) in NEGATIONS or (tag_at(items, at) == "words" and items[at].negated)
+
+
+def _merged(items: Sequence[Item]) -> list[Item]:
+    """Neighbouring operands as one."""
+    out: list[Item] = []
+    for item in items:
+        if item.tag == "words" and not item.negated and is_words(out, len(out) - 1):
+            out[-1] = Item("words", [*out[-1].words, *item.words])
+        else:
+            out.append(item)
+    return out
+
+
+def _parentheses(items: list[Item]) -> list[Item]:
+    """Keep parentheses that group logic; a negated remark becomes a clause, any other remark is words."""
+    if not any(item.tag in ("open", "close") for item in items):
+        return items
+    stack: list[int] = []
+    partner: dict[int, int] = {}
+    for at, item in enumerate(items):
+        if item.tag == "open":
+            stack.append(at)
+        elif item.tag == "close" and stack:
+            opened = stack.pop()
+            partner[opened], partner[at] = at, opened
+    out = list(items)
+    kept = 0
+    for at, item in enumerate(items):
+        if item.tag not in ("open", "close"):
+            continue
+        if at not in partner:
+            out[at] = Item("words", item.words)
+        elif item.tag == "open":
+            end = partner[at]
+            inner = items[at + 1 : end]
+            logic = any(part.tag not in ("words", "open", "close", "comma") for part in inner)
+            apart = tag_at(items, at - 1) not in ("words", "close") and tag_at(items, end + 1) not in ("words", "open")
+            if logic and apart:
+                kept += 1
+            elif is_negation(inner, 0):
+                out[at], out[end] = Item("comma", item.words), Item("comma", items[end].words)
+            else:
+                for place in range(at, end + 1):
+                    out[place] = Item("words", items[place].words)
+    if kept > _MAX_GROUPS:
+        raise QueryTooComplex(f"the query has more than {_MAX_GROUPS} groups in parentheses; write it flatter")
+    return _merged(out)
+
+
+def _groups(items: list[Item]) -> list[Item]:
+    """`both` without `and`, `either` without `or` are words; `not both` at the end means `but not both`."""
+    out: list[Item] = []
+    for at, item in enumerate(items):
+        tag = item.tag
+        if tag in ("not both", "exclusive", *_GROUPS):
+            ahead: list[str] = []
+            for other in items[at + 1 :]:
+                if other.tag in ("stop", "but") and ahead:
+                    break
+                ahead.append(other.tag)
+            joined = "and" in ahead or (tag in ("either", "exactly one") and "or" in ahead)
+            if tag == "either" and item.words[-1].low == "either":
+                joined = "or" in ahead
+            if tag == "exclusive":
+                tag = "not both" if joined and ahead[:1] == ["words"] else "exclusive"
+            elif tag == "not both" and not joined:
+                tag = "exclusive" if not ahead or ahead[0] != "words" else "not"
+            elif tag in _GROUPS and not joined:
+                tag = "words"
+        elif tag == "stop" and tag_at(items, at - 1) in (*_GROUPS, "neither", "not both"):
+            continue
+        out.append(Item(tag, item.words, item.negated, item.framed))
+    return _merged(out)
+
+
+def _absence(items: list[Item], phrases: Phrases) -> list[Item]:
+    """`dogs and cats are absent`: the things in front are negated."""
+    out: list[Item] = []
+    for item in items:
+        if item.tag != "absent":
+            out.append(item)
+            continue
+        many = item.words[0].low in ("are", "were")
+        at = len(out) - 1
+        while at >= 0 and out[at].tag == "words":
+            out[at] = Item("words", out[at].words, negated=True)
+            before = tag_at(out, at - 1)
+            alike = is_words(out, at - 2) and phrases.simple(out[at - 2].words)
+            if not (many and before in ("and", "comma") and alike and not phrases.stated(out[at - 2].words)):
+                break
+            at -= 2
+    return out
+
+
+def _contrast(items: list[Item]) -> list[Item]:
+    """`but` without a negation on either side contrasts nothing; after `not only` it means `and`."""
+    out = list(items)
+    for at, item in enumerate(items):
+        if item.tag != "but":
+            continue
+        left = _until(items, at, -1)
+        right = _until(items, at, 1)
+        if any(is_negation(part, place) for part in (left, right) for place in range(len(part))):
+            continue
+        only = [word.low for part in left for word in part.words if part.tag == "words"][:2]
+        out[at] = Item("and" if only[:1] == ["not"] else "words", item.words, framed=item.framed)
+    return _merged(out)
+
+
+def _until(items: Sequence[Item], at: int, step: int) -> list[Item]:
+    """The items on one side, as far as the next contrast or sentence end."""
+    part: list[Item] = []
+    place = at + step
+    while 0 <= place < len(items) and items[place].tag not in _BREAKS:
+        part.append(items[place])
+        place += step
+    return part if step > 0 else part[::-1]
+
+
+def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
+    """Give back to the phrase in front of a negation what speaks about it: `a man without a shirt | in a park`."""
+    out: list[Item] = []
+    at = 0
+    while at < len(items):
+        item = items[at]
+        if not (item.tag in ("no", "without", "not", "neither", "not both", *_GROUPS) and is_words(out, len(out) - 1)):
+            out.append(item)
+            at += 1
+            continue
+        host = phrases.without_dangling(out[-1].words)
+        if item.tag in _GROUPS and phrases.acts(out[-1].words):
+            out.append(item)
+            at += 1
+            continue
+        out[-1] = Item("words", list(host))
+        out.append(item)
+        at += 1
+        if not phrases.content(host) or not is_words(items, at) or item.tag not in ("no", "without", "not"):
+            continue
+        reach, rest = phrases.scope(phrases.without_leading(items[at].words))
+        if rest:
+            out.append(Item("words", reach))
+            at += 1
+            while tag_at(items, at) in ("and", "comma") and is_words(items, at + 1):
+                rest = [*rest, *items[at].words, *items[at + 1].words]
+                at += 2
+            out[-3].words.extend(rest)
+        elif tag_at(items, at + 1) == "comma" and is_words(items, at + 2) and phrases.places(items[at + 2].words):
+            out[-2].words.extend(items[at + 2].words)
+            out.append(items[at])
+            at += 3
+    return out
+
+
+def _coordination(items: list[Item], phrases: Phrases) -> list[Item]:
+    """Things joined by `and` are logic when each is a thing by itself; otherwise the row is a description."""
+    out: list[Item] = []
+    at = 0
+    while at < len(items):
+        scoped = tag_at(out, len(out) - 1) in (*NEGATIONS, *_GROUPS)
+        end = at
+        while is_words(items, end) and tag_at(items, end + 1) in ("and", "comma") and is_words(items, end + 2):
+            end += 2
+        if scoped or end == at or not is_words(items, at):
+            if scoped and end > at:
+                out.extend(items[at : end + 1])
+                at = end + 1
+            else:
+                out.append(items[at])
+                at += 1
+            continue
+        run = items[at : end + 1]
+        out.extend(_glued(run, phrases, last=tag_at(items, end + 1)))
+        at = end + 1
+    return out
+
+
+def _glued(run: list[Item], phrases: Phrases, *, last: str) -> list[Item]:
+    """The row as it is when it lists things, as one operand when it describes."""
+    chunks = [item.words for item in run[::2]]
+    if all(phrases.simple(chunk) for chunk in chunks):
+        loose = any(
+            phrases.has_of(left) and not phrases.determined(right) and joint.tag == "and"
+            for left, joint, right in zip(chunks, run[1::2], chunks[1:], strict=False)
+        )
+        if not loose:
+            return run
+    out = [run[0]]
+    for joint, item in zip(run[1::2], run[2::2], strict=True):
+        framed = joint.framed or phrases.framed(item.words)
+        apart = phrases.framed(out[-1].words) or phrases.simple(out[-1].words)
+        if framed and apart:
+            out += [joint, item]
+        elif joint.tag == "and" and phrases.adjectival(item.words) and phrases.simple(out[-1].words):
+            out[-1] = Item("words", [*out[-1].words, *joint.words, *item.words])
+        else:
+            out[-1] = Item("words", [*out[-1].words, *joint.words, *item.words])
+    return out
+
+
+def _commas(items: list[Item]) -> list[Item]:
+    """Say of every comma what it stands for: `and`, `or`, a weaker `and` or `or`, or nothing but a list."""
+    out = list(items)
+    for at in range(len(items) - 1, -1, -1):
+        if out[at].tag != "comma":
+            continue
+        after = tag_at(out, at + 1)
+        if after in ("and", "or"):
+            serial = tag_at(out, at - 1) == "words" and tag_at(out, at - 2) == "comma"
+            if not serial:
+                out[at + 1] = Item(f"weak {after}", out[at + 1].words, framed=out[at + 1].framed)
+            del out[at]
+        elif after == "words" and not out[at + 1].negated:
+            closing = tag_at(out, at + 2)
+            out[at] = Item(closing if closing in ("and", "or", "nor") else "list", out[at].words)
+        elif after in ("", "but", "nor", "stop", "exclusive", "close", "list", "weak and", "weak or"):
+            del out[at]
+        else:
+            out[at] = Item("weak and", out[at].words)
+    return out

@@ -1,0 +1,186 @@
+"""From words to a row of operands and operators: which words are logic, which are only words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lcse_plugins.parsing.lexicon import Lexicon
+from lcse_plugins.parsing.words import Word
+
+__all__ = ["NEGATIONS", "Item", "tag_cues"]
+
+NEGATIONS = frozenset({"no", "without", "not", "neither", "not both"})
+_JOINTS = frozenset({"and", "or", "but", "nor", "exclusive"})
+_STOPS = frozenset(".!?;:")
+
+
+@dataclass(slots=True)
+class Item:
+    """An operand or an operator.
+
+    Attributes:
+        tag: `words` for an operand, else the name of the table its cue stands in, or `comma`, `stop`, `open`, `close`.
+        words: its words.
+        negated: the operand is said to be absent.
+        framed: the operator brought its own opening: `and with`, `but there is`.
+    """
+
+    tag: str
+    words: list[Word] = field(default_factory=list)
+    negated: bool = False
+    framed: bool = False
+
+
+def tag_cues(words: Sequence[Word], lexicon: Lexicon) -> tuple[list[Item], set[Word]]:
+    """The items of a query, and the words that look like a cue but are known to be none."""
+    return _Tagger(words, lexicon).run()
+
+
+class _Tagger:
+    def __init__(self, words: Sequence[Word], lexicon: Lexicon) -> None:
+        self._words = words
+        self._low = [word.low for word in words]
+        self._lexicon = lexicon
+        self._items: list[Item] = []
+        self._known: set[Word] = set()
+
+    def run(self) -> tuple[list[Item], set[Word]]:
+        at = 0
+        while at < len(self._words):
+            at += self._step(at)
+        return self._items, self._known
+
+    def _step(self, at: int) -> int:
+        word = self._words[at]
+        if word.kind in ("quoted", "smiley"):
+            return self._keep(at, 1)
+        if word.kind == "dash" or word.low in _STOPS:
+            return self._put("stop", at, 1)
+        if word.low == ",":
+            return self._put("comma", at, 1)
+        if word.low in "()":
+            return self._put("open" if word.low == "(" else "close", at, 1)
+        if length := self._sign(at):
+            return self._keep(at, length)
+        if (length := self._absent(at)) > 0:
+            return self._put("absent", at, length)
+        length, tag = self._lexicon.cues.match(self._low, at)
+        order, _ = self._lexicon.imperative.match(self._low, at)
+        if order > length and self._begins():
+            return self._put("without", at, order)
+        if tag in ("fixed", "emphatic"):
+            return self._keep(at, length)
+        if tag and self._means_it(tag, at, length):
+            return self._cue(tag, at, length)
+        return self._privative(at) or self._keep(at, 1, known=False)
+
+    # ------------------------------------------------------------------------------------ putting items down
+
+    def _keep(self, at: int, length: int, *, known: bool = True) -> int:
+        """Add words to the operand under way."""
+        if not self._items or self._items[-1].tag != "words":
+            self._items.append(Item("words"))
+        taken = self._words[at : at + length]
+        self._items[-1].words.extend(taken)
+        if known:
+            self._known.update(taken)
+        return length
+
+    def _put(self, tag: str, at: int, length: int) -> int:
+        self._items.append(Item(tag, list(self._words[at : at + length])))
+        return length
+
+    def _cue(self, tag: str, at: int, length: int) -> int:
+        if tag == "nobody":
+            last = self._words[at + length - 1]
+            self._items.append(Item("no", list(self._words[at : at + length])))
+            self._items.append(Item("words", [Word("people", last.start, last.end, instead="people")]))
+            return length
+        self._put(tag, at, length)
+        self._items[-1].framed = length > 1 and tag in ("and", "or", "but")
+        return length
+
+    # ------------------------------------------------------------------------------------ is it a cue?
+
+    def _begins(self) -> bool:
+        """Whether a request may begin here."""
+        if not self._items:
+            return True
+        last = self._items[-1]
+        if last.tag == "words":
+            return all(word.low in ("please", "i", "you", "can", "could", "also", "then") for word in last.words)
+        return last.tag in ("stop", "comma", "but", "and", "open")
+
+    def _means_it(self, tag: str, at: int, length: int) -> bool:
+        low = self._low
+        before = low[at - 1] if at else ""
+        after = low[at + length] if at + length < len(low) else ""
+        match low[at + length - 1]:
+            case "missing" if length == 1:
+                return before not in self._lexicon.words("quantity") and bool(after)
+            case "minus" | "plus":
+                return bool(before) and not after[:1].isdigit()
+            case "0":
+                return after.isalpha()
+            case "&" | "+" | "n":
+                return bool(before) and bool(after)
+            case "while" | "though" | "although" | "yet" | "however" | "whereas":
+                return bool(before)
+        return True
+
+    def _absent(self, at: int) -> int:
+        """The length of a phrase such as `is missing`, where a phrase of a thing ends with it."""
+        if not self._items or self._items[-1].tag != "words":
+            return 0
+        length, _ = self._lexicon.absent.match(self._low, at)
+        if not length:
+            return 0
+        end = at + length
+        if end == len(self._low) or self._words[end].kind in ("mark", "dash"):
+            return length
+        closing = next((k for k in range(1, 6) if self._closes(end, k)), 0)
+        _, tag = self._lexicon.cues.match(self._low, end)
+        return length + closing if closing else length if tag in _JOINTS or tag in NEGATIONS else 0
+
+    def _closes(self, at: int, length: int) -> bool:
+        end = at + length
+        if end < len(self._low) and self._words[end].kind not in ("mark", "dash"):
+            return False
+        return self._lexicon.closing.match(self._low[at:end][::-1])[0] == length
+
+    def _sign(self, at: int) -> int:
+        """The length of `no … sign`, `do not … sign`: the name of a sign, not a wish."""
+        low, signs = self._low, self._lexicon.words("sign")
+        if low[at] != "no" and low[at : at + 2] != ["do", "not"]:
+            return 0
+        for end in range(at + 2, min(at + 9, len(low))):
+            word = low[end]
+            if word in signs:
+                inner = low[at + 1 : end]
+                last = inner[-1]
+                if low[at] == "do" or last.endswith(("ing", "allowed")) or (last.endswith("s") and last[-2:] != "ss"):
+                    return end + 1 - at
+                return 0
+            if self._words[end].kind != "word" and word != ",":
+                return 0
+        return 0
+
+    def _privative(self, at: int) -> int:
+        """`dog-free`, `cell phone-less`: an operand that is absent, cut out of the words around it."""
+        word = self._words[at]
+        stem, _, ending = word.low.rpartition("-")
+        if ending not in ("free", "less") or not stem or word.low in self._lexicon.words("lexical"):
+            return 0
+        thing = [word._replace(low=stem, end=word.end - len(ending) - 1)]
+        if self._items and self._items[-1].tag == "words":
+            before = self._items[-1].words
+            stops = self._lexicon.words("adjective") | self._lexicon.words("quantity") | self._lexicon.words(
+                "preposition") | self._lexicon.words("request") | {"of", "any", "me"}  # fmt: skip
+            while before and before[-1].low not in stops and before[-1].kind == "word":
+                thing.insert(0, before.pop())
+            if not before:
+                self._items.pop()
+        self._items.insert(len(self._items) - bool(self._items and self._items[-1].tag == "words"),
+                           Item("words", thing, negated=True))  # fmt: skip
+        return 1

@@ -1,0 +1,118 @@
+"""The offline parser: English and the explicit Boolean language, with no model and no service.
+
+    >>> from lcse_plugins import parse
+    >>> parse("a park without dogs but with children")
+    And(children=(Concept(text='park'), Not(child=Concept(text='dogs')), Concept(text='children')))
+
+A text is in the explicit language by its own marks only; all other text is English, which never fails.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lcse_plugins.errors import QueryError, QueryTooComplex
+from lcse_plugins.parsing.english import EnglishReader
+from lcse_plugins.parsing.explicit import read_explicit
+from lcse_plugins.parsing.lexicon import lexicon
+from lcse_plugins.parsing.result import Parse, affirmative_text
+from lcse_plugins.query import MAX_TEXT, Concept, Query, contradictions
+
+__all__ = ["GrammarParser", "is_explicit", "parse"]
+
+
+@dataclass(frozen=True)
+class GrammarParser:
+    """Text to tree by rules; equal and picklable by value, it holds no state."""
+
+    def __call__(self, text: str, /) -> Query:
+        """The tree of `text`.
+
+        Raises:
+            QuerySyntaxError: the text is in the explicit language and breaks its grammar.
+            QueryTooComplex: the text is too long or nests too deep.
+            QueryError: the text is blank.
+        """
+        return self.read(text).query
+
+    def read(self, text: str) -> Parse:
+        """The tree of `text`, where its concepts stand, and what a person should know about the reading."""
+        if not isinstance(text, str):
+            raise QueryError(f"a query is a text, not {type(text).__name__}")
+        if not text.strip():
+            raise QueryError("the query is blank; say what the images should show")
+        if len(text) > MAX_TEXT:
+            raise QueryTooComplex(f"the query has {len(text)} characters; at most {MAX_TEXT} are read")
+        spans: dict[str, tuple[int, int]] = {}
+        notes: list[str] = []
+
+        def english(start: int, end: int) -> Query:
+            reader = EnglishReader(text, start=start, end=end)
+            query = reader.read()
+            for concept, span in reader.spans.items():
+                spans.setdefault(concept, span)
+            notes.extend(reader.notes)
+            return query
+
+        def phrase(quoted: str, start: int, end: int) -> Query:
+            concept = Concept(quoted)
+            spans.setdefault(concept.text, (start + 1, end - 1))
+            return concept
+
+        query = read_explicit(text, english, phrase) if is_explicit(text) else english(0, len(text))
+        notes += [f"contradiction: {concept} and not {concept}" for concept in contradictions(query)]
+        return Parse(text=text, query=query, affirmative=affirmative_text(query, text), spans=spans, notes=tuple(notes))
+
+    def is_sure(self, query: str | Parse) -> bool:
+        """Whether the rules allow one reading only and no cue word was left unread.
+
+        A second opinion, such as a language model's, is worth asking for where this is False.
+        """
+        parse = self.read(query) if isinstance(query, str) else query
+        return not any(note.startswith(("ambiguous:", "unread:")) for note in parse.notes)
+
+
+parse = GrammarParser()
+"""The default parser."""
+
+
+# ------------------------------------------------------------------------------ which language is it?
+
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|“[^“”]*”', re.DOTALL)
+_SMILEY = re.compile(r"[:;=]['\-]?[()DPp|](?!\w)")
+_SYMBOL = re.compile(r"&&|\||(?<![\w!?.,)])!(?=\s*[\w(\0])|(?<![^\s(])-(?=[^\W\d]|[\0(])")
+_OPERATOR = re.compile(r"(?<![\w/])(?:AND|OR|NOT)(?![\w/])")
+_EMPHASIS = re.compile(
+    r"\b(?:but|and|or|is|are|was|were|do|does|did|should|must|can|could|will|would|has|have|with)\s+NOT(?!\w)|,\s*NOT(?!\w)"
+)
+_PAIRED = re.compile(r"\b(?:either|both|neither)\b")
+_AMPERSAND = re.compile(r"(\S+)\s+&\s+(\S+)")
+
+
+def is_explicit(text: str) -> bool:
+    """Whether `text` carries the marks of the explicit language.
+
+    The marks: `AND`, `OR`, `NOT` in upper case amid other case; `&&`, `||`, `|`, `!term`, `-term`; ` & ` between two
+    terms, unless it is a fixed phrase or a name (`black & white`, `Tom & Jerry`); or quoted phrases and nothing else.
+    """
+    bare = _SMILEY.sub(" ", _QUOTED.sub("\0", text))
+    if _SYMBOL.search(bare):
+        return True
+    if "\0" in bare and not re.sub(r"[\0\s()]|" + _OPERATOR.pattern, "", bare):
+        return True
+    if _OPERATOR.search(bare):
+        rest = _OPERATOR.sub(" ", bare)
+        mixed = any(character.islower() for character in rest) or not any(character.isalpha() for character in rest)
+        if mixed and not _PAIRED.search(bare) and _OPERATOR.search(_EMPHASIS.sub(" ", bare)):
+            return True
+    return any(not _is_name(match[1], match[2]) for match in _AMPERSAND.finditer(bare))
+
+
+def _is_name(left: str, right: str) -> bool:
+    if left[:1].isupper() and right[:1].isupper():
+        return True
+    left, right = left.lower().strip(".,;"), right.lower().strip(".,;")
+    adjectives = lexicon().words("adjective")
+    pair = f"{left} and {right}"
+    return (left in adjectives and right in adjectives) or any(pair in phrase for phrase in lexicon().tables["fixed"])

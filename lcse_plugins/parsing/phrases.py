@@ -1,0 +1,206 @@
+"""What a run of words is: a thing, a description, an empty phrase; and where it may be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lcse_plugins.parsing.lexicon import Lexicon
+from lcse_plugins.parsing.words import Word
+
+__all__ = ["Phrases"]
+
+Chunk = list[Word]
+
+
+class Phrases:
+    """Questions about runs of words, answered from the tables."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+        self._image = lexicon.words("image")
+        self._determiner = lexicon.words("determiner")
+        self._quantity = lexicon.words("quantity")
+        self._preposition = lexicon.words("preposition")
+        self._locative = lexicon.words("locative")
+        self._verb = lexicon.words("verb")
+        self._ing_noun = lexicon.words("ing noun")
+        self._adjective = lexicon.words("adjective")
+        self._clothing = lexicon.words("clothing")
+
+    # ------------------------------------------------------------------------------- leaving words out
+
+    def content(self, chunk: Chunk) -> Chunk:
+        """The chunk without request, article and filler around it; may be empty."""
+        return self.without_closing(self.without_leading(chunk))
+
+    def without_leading(self, chunk: Chunk) -> Chunk:
+        """The chunk without request frames, existential openings and articles in front."""
+        low = [word.low for word in chunk]
+        at = 0
+        while at < len(low):
+            if (length := self._image_frame(low, at)) or (length := self._leading(low, at)):
+                at += length
+            else:
+                break
+        return chunk[at:]
+
+    def _image_frame(self, low: Sequence[str], at: int) -> int:
+        if low[at] not in self._image:
+            return 0
+        if at + 1 == len(low):
+            return 1
+        length, _ = self._lexicon.link.match(low, at + 1)
+        return 1 + length if length else 0
+
+    def _leading(self, low: Sequence[str], at: int) -> int:
+        length, tag = self._lexicon.leading.match(low, at)
+        if tag == "request" and length == 1 and at + 1 < len(low) and low[at + 1].endswith("ing"):
+            return 0  # "show jumping"
+        return length
+
+    def without_closing(self, chunk: Chunk) -> Chunk:
+        """The chunk without what is said after a thing: `please`, `in the picture`, `is present`."""
+        while len(chunk) > 1:
+            low = [word.low for word in chunk]
+            length, _ = self._lexicon.closing.match(low[::-1])
+            if not length or length >= len(chunk):
+                if low[-1] == "on" and low[-2] in self._clothing:
+                    length = 1
+                else:
+                    break
+            chunk = chunk[:-length]
+        return chunk
+
+    def without_dangling(self, chunk: Chunk) -> Chunk:
+        """The chunk without the words that only led up to a negation: `that has`, `with`, `where there are`."""
+        while chunk:
+            length, _ = self._lexicon.dangling.match([word.low for word in reversed(chunk)])
+            if not length:
+                break
+            chunk = chunk[:-length]
+        return chunk
+
+    # ------------------------------------------------------------------------------- what kind of phrase
+
+    def framed(self, chunk: Chunk) -> bool:
+        """Whether the chunk begins like a request or with `there is`."""
+        low = [word.low for word in chunk]
+        return bool(low) and bool(self._lexicon.framing.match(low)[0] or self._image_frame(low, 0) > 1)
+
+    def determined(self, chunk: Chunk) -> bool:
+        """Whether the chunk begins with an article, a number or another quantity."""
+        return bool(chunk) and (chunk[0].low in self._quantity or chunk[0].low.isdigit())
+
+    def governor(self, chunk: Chunk, *, last: bool = False) -> int | None:
+        """Where the first (or last) word stands that makes a sentence of the chunk: a verb or preposition."""
+        places = [place for place in range(len(chunk)) if self._governs(chunk, place)]
+        return (places[-1] if last else places[0]) if places else None
+
+    def _governs(self, chunk: Chunk, place: int) -> bool:
+        word = chunk[place]
+        if word.kind != "word":
+            return False
+        if word.low in self._preposition:
+            return True
+        if word.low in self._verb:
+            return place > 0
+        if not word.low.endswith("ing") or len(word.low) < 5 or place == 0:
+            return False
+        follower = chunk[place + 1].low if place + 1 < len(chunk) else None
+        if follower is not None and (follower in self._determiner or follower in self._preposition):
+            return True
+        if word.low in self._ing_noun:
+            return (
+                follower is None
+                and word.low not in ("building", "painting", "ring", "king", "clothing")
+                and (chunk[place - 1].low not in self._adjective and chunk[place - 1].low not in self._quantity)
+                and word.low in _ACTIONS
+            )
+        return chunk[place - 1].low not in self._adjective and chunk[place - 1].low not in self._quantity
+
+    def simple(self, chunk: Chunk) -> bool:
+        """Whether the chunk names a thing: no verb, no preposition but `of`, one article at most."""
+        inner = self.content(chunk)
+        if not inner or len(inner) > 8 or self.governor(inner) is not None:
+            return False
+        if any(word.kind == "mark" for word in inner):
+            return False
+        after_of = False
+        for place, word in enumerate(inner):
+            if place and word.low in ("a", "an", "the") and not after_of:
+                return False
+            after_of = word.low == "of"
+        return not self.adjectival(chunk)
+
+    def adjectival(self, chunk: Chunk) -> bool:
+        """Whether the chunk holds attributes only, and waits for its noun: `a red` (and white bus)."""
+        inner = self.without_leading(chunk)
+        return bool(inner) and all(word.low in self._adjective for word in inner)
+
+    def described(self, chunk: Chunk) -> bool:
+        """Whether the chunk begins with an attribute."""
+        inner = self.without_leading(chunk)
+        return len(inner) > 1 and inner[0].low in self._adjective
+
+    def has_of(self, chunk: Chunk) -> bool:
+        """Whether the chunk holds `of`."""
+        return any(word.low == "of" for word in chunk)
+
+    def stated(self, chunk: Chunk) -> bool:
+        """Whether the chunk already says of its thing that it is there."""
+        return len(self.without_closing(chunk)) < len(chunk)
+
+    def acts(self, chunk: Chunk) -> bool:
+        """Whether the chunk ends in a verb that takes what follows: `a woman holding` (both a bag and a hat)."""
+        return len(chunk) > 1 and chunk[-1].low.endswith("ing") and chunk[-1].low not in _SHOWING
+
+    def places(self, chunk: Chunk) -> bool:
+        """Whether the chunk begins by setting a scene: `at night`, `in a park`."""
+        return len(chunk) > 1 and chunk[0].low in self._locative
+
+    # ------------------------------------------------------------------------------- cutting and sharing
+
+    def scope(self, chunk: Chunk) -> tuple[Chunk, Chunk]:
+        """What a negation reaches in the chunk behind it, and what returns to the phrase in front.
+
+        A verb, or a preposition with something new behind it, speaks about the phrase in front: `a man without a
+        shirt | in a park`. With something known behind it stays: `a room without pictures on the wall`.
+        """
+        for place in range(1, len(chunk)):
+            word, follower = chunk[place].low, chunk[place + 1].low if place + 1 < len(chunk) else None
+            if word in ("is", "are", "was", "were", "with") and follower is not None:
+                return chunk[:place], chunk[place:]
+            if word in self._locative and follower is not None and follower not in _KNOWN:
+                return chunk[:place], chunk[place:]
+            if word.endswith("ing") and chunk[place - 1].low in self._clothing and self._governs(chunk, place):
+                return chunk[:place], chunk[place:]
+        return chunk, []
+
+    def share(self, chunks: list[Chunk]) -> tuple[list[Chunk], bool]:
+        """Give each of the alternatives what the first or the last says for all, and whether that was done.
+
+        `a red | blue car`, `a cat | a dog on a sofa`, `a man riding a horse | a bike`.
+        """
+        first, last = chunks[0], chunks[-1]
+        if all(self.adjectival(chunk) for chunk in chunks[:-1]) and not self.adjectival(last):
+            inner = self.without_leading(last)
+            head = next((k for k, word in enumerate(inner) if word.low not in self._adjective), 0)
+            if head:
+                return [*[self.without_leading(chunk) + inner[head:] for chunk in chunks[:-1]], inner], True
+        inner = self.content(last)
+        tail = self.governor(inner)
+        if tail and all(self.simple(chunk) for chunk in chunks[:-1]) and self.simple(inner[:tail]):
+            return [*[self.content(chunk) + inner[tail:] for chunk in chunks[:-1]], inner], True
+        start = self.without_leading(first)
+        stem = self.governor(start, last=True)
+        if stem and all(self.simple(chunk) for chunk in chunks[1:]):
+            return [start, *[start[: stem + 1] + chunk for chunk in chunks[1:]]], True
+        return chunks, False
+
+
+_SHOWING = frozenset("having containing showing including featuring depicting displaying".split())
+_KNOWN = frozenset("the this that these those it its him his her them their my your our front top".split())
+_ACTIONS = frozenset(
+    "walking running sleeping swimming smiling dancing sitting standing flying riding driving hiking fishing surfing "
+    "skiing skateboarding snowboarding reading writing cooking shopping climbing falling burning hanging".split()
+)

@@ -1,0 +1,79 @@
+"""A query as a row of words, each knowing where it stands in the text."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from lcse_plugins.parsing.lexicon import Lexicon
+
+__all__ = ["Word", "join", "split_words"]
+
+_WORD = re.compile(
+    r"""  (?P<quoted> "[^"]*" | “[^“”]*” | «[^«»]*» | (?<!\w)'[^'\n]{2,80}'(?!\w) )
+        | (?P<smiley> [:;=]['\-]?[()DPp](?!\w) )
+        | (?P<word>   w/(?!\w) | \d+(?:[.,:]\d+)+ | [^\W_]+(?:['’./&_+\-][^\W_]+)* )
+        | (?P<dash>   (?<!\S)[-–—]+(?!\S) | [–—] )
+        | (?P<mark>   \S )""",
+    re.VERBOSE,
+)
+
+
+class Word(NamedTuple):
+    """One word.
+
+    Attributes:
+        low: what it is compared by: lower case, spelling repaired, contractions opened.
+        start: where it begins in the text.
+        end: where it ends.
+        kind: `word`, `quoted`, `smiley`, `dash` or `mark`.
+        instead: the text to use for it, where that is not the text it stands for.
+    """
+
+    low: str
+    start: int
+    end: int
+    kind: str = "word"
+    instead: str | None = None
+
+
+def split_words(text: str, lexicon: Lexicon) -> list[Word]:
+    """The words of `text`; a contraction gives several words at one place."""
+    found: list[Word] = []
+    for match in _WORD.finditer(text):
+        kind = match.lastgroup or "mark"
+        low = match[0].lower().replace("’", "'") if kind == "word" else match[0]
+        if match[0] == "&":
+            kind, low = "word", "and"
+        for part in _opened(low, lexicon) if kind == "word" else (low,):
+            found.append(Word(part, match.start(), match.end(), kind))
+    return found
+
+
+def _opened(low: str, lexicon: Lexicon) -> list[str]:
+    if low in lexicon.spelling:
+        return lexicon.spelling[low].split()
+    if "'" in low:
+        for ending, meaning in lexicon.contraction.items():
+            if low.endswith(ending) and len(low) > len(ending):
+                return [low[: -len(ending)], meaning]
+    return [low]
+
+
+def join(text: str, words: list[Word]) -> str:
+    """The words as they are written; what stands between neighbours is kept, a gap becomes one space."""
+    pieces: list[str] = []
+    run: tuple[int, int] | None = None
+    for word in words:
+        if run is not None and word.instead is None:
+            if word.start < run[1] or text[run[1] : word.start].isspace() or word.start == run[1]:
+                run = (run[0], max(run[1], word.end))
+                continue
+        if run is not None:
+            pieces.append(text[slice(*run)])
+        run = (word.start, word.end) if word.instead is None else None
+        if word.instead is not None:
+            pieces.append(word.instead)
+    if run is not None:
+        pieces.append(text[slice(*run)])
+    return " ".join(pieces)
