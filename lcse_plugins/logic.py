@@ -76,7 +76,7 @@ def _mean_logit(parts: Sequence[Array], gamma: float) -> Array:
     if gamma == -1.0:
         mean = -_log_mean_exp(-x)
     elif gamma == 1.0:
-        mean = _log_mean_exp(-_softplus(-x)) - _log_mean_exp(-_softplus(x))
+        mean = _log_odds_of_mean(x)
     else:
         mean = -_log_expm1(-_log_power_mean(-_softplus(-x), gamma))
     return xp.clip(mean, low, high)
@@ -104,6 +104,19 @@ def _log_mean_exp(x: Array) -> Array:
     xp = array_namespace(x)
     top = xp.max(x, axis=0)
     return top + xp.log(xp.mean(xp.exp(x - top), axis=0))
+
+
+def _log_odds_of_mean(x: Array) -> Array:
+    """Logit of the mean probability: the log of what speaks for it over what speaks against it."""
+    xp = array_namespace(x)
+    small = xp.exp(-xp.abs(x))
+    share = 1.0 / (1.0 + small)
+    rest = small * share
+    above = x >= 0
+    tiny = float(xp.finfo(x.dtype).smallest_normal)
+    pro = xp.clip(xp.sum(xp.where(above, share, rest), axis=0), tiny, None)
+    contra = xp.clip(xp.sum(xp.where(above, rest, share), axis=0), tiny, None)
+    return xp.log(pro) - xp.log(contra)
 
 
 def _softplus(x: Array) -> Array:

@@ -1,0 +1,224 @@
+"""LogicScorer: from a query and images to a ranked, explained list, in five steps.
+
+    query text → parse → encode → evidence → logic → edit → ranked results
+
+Parsing and encoding happen here; the arithmetic is in `evidence`, `logic` and `edit`, run by `pool` over many images at
+once and by `search` over collections that only answer nearest-vector searches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
+from lcse_plugins.errors import CalibrationError, EncoderError, LcseError
+from lcse_plugins.parsing.grammar import parse as parse_offline
+from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, read_with
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.query import Concept, Query, canonical, concepts, describe, ordered
+from lcse_plugins.results import Candidate, Ranking
+from lcse_plugins.search import VectorSource, check_limits, rank_pool, search_source
+
+__all__ = ["Candidates", "LogicScorer"]
+
+Candidates: TypeAlias = "VectorPool | NDArray[np.floating] | Iterable[Candidate]"
+"""What can be ranked: a pool, a table (n, d) of vectors, or candidates."""
+
+CACHED_TEXTS = 4096
+"""Text vectors kept; 4096 of 512 float32 numbers are 8 MB."""
+
+
+class LogicScorer:
+    """Ranks images by what a query says, operators included. Safe to share between threads.
+
+    Args:
+        encoder: The frozen encoder that made the image vectors.
+        parser: Text to tree; by default the offline grammar.
+        calibration: μ and β; by default the encoder's preset.
+        config: Mode, aggregation and which text gives the ordinary similarity.
+
+    Raises:
+        CalibrationMismatch: the calibration was fitted for another encoder.
+        CalibrationError: none was given and the encoder has no preset.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        parser: Parser = parse_offline,
+        calibration: Calibration | None = None,
+        config: ScoringConfig = DEFAULT_CONFIG,
+    ) -> None:
+        chosen = calibration or encoder.calibration
+        if chosen is None:
+            raise CalibrationError(
+                f"encoder {encoder.encoder_id!r} has no preset calibration; fit one with `lcse calibrate`"
+            )
+        chosen.check(encoder.encoder_id)
+        self.encoder = encoder
+        self.parser = parser
+        self.calibration = chosen
+        self.config = config
+        self._vectors = _TextVectors(encoder, config.templates)
+
+    def rank(
+        self, query: str | Query, candidates: Candidates, *, limit: int | None = None, min_truth: float | None = None
+    ) -> Ranking:
+        """Rank images, best first; equal scores keep the order in which they came.
+
+        Args:
+            query: Text for the parser, or a tree.
+            candidates: A pool, a table (n, d) of image vectors, or `Candidate`s.
+            limit: How many to return; None for all.
+            min_truth: Leave out images for which the query holds less than this.
+
+        Raises:
+            QueryError: the query cannot be read.
+            InvalidCandidate: a vector is NaN, zero or of the wrong length, or there is none.
+            InvalidOption: `limit` or `min_truth` is out of range.
+        """
+        check_limits(limit, min_truth)
+        return rank_pool(self.encode(query), _as_pool(candidates), limit=limit, min_truth=min_truth)
+
+    def search(
+        self,
+        query: str | Query,
+        source: VectorSource | Candidates,
+        *,
+        limit: int = 10,
+        depth: int = 1000,
+        exact: bool = False,
+        min_truth: float | None = None,
+    ) -> Ranking:
+        """The best images of a collection; `Ranking.exact` says whether that is proved.
+
+        Args:
+            query: Text for the parser, or a tree.
+            source: A collection that answers nearest-vector searches, or anything `rank` takes.
+            limit: How many to return.
+            depth: Candidates to fetch from a source for each search vector.
+            exact: Search a source deeper until the result is proved or the source is exhausted.
+            min_truth: Leave out images for which the query holds less than this.
+        """
+        if not isinstance(source, VectorSource):
+            return self.rank(query, source, limit=limit, min_truth=min_truth)
+        return search_source(self.encode(query), source, limit=limit, depth=depth, exact=exact, min_truth=min_truth)
+
+    def read(self, query: str | Query) -> Parse:
+        """How the query is understood. A parser that breaks leaves the query without logic, and the parse says so."""
+        if not isinstance(query, str):
+            text = describe(query)
+            return Parse(text=text, query=query, affirmative=affirmative_text(query, text), parser="tree")
+        try:
+            return read_with(self.parser, query)
+        except LcseError:
+            raise
+        except Exception as error:
+            return _unread(query, error)
+
+    async def aread(self, query: str | Query) -> Parse:
+        """As `read`, off the event loop; a parser with an `aread` of its own is awaited."""
+        aread = getattr(self.parser, "aread", None)
+        if aread is None or not isinstance(query, str):
+            return await asyncio.to_thread(self.read, query)
+        try:
+            parse: Parse = await aread(query)
+            return parse
+        except LcseError:
+            raise
+        except Exception as error:
+            return _unread(query, error)
+
+    def encode(self, query: str | Query | Parse) -> EncodedQuery:
+        """The query with its vectors, ready to score images or to be searched for by a host."""
+        parse = query if isinstance(query, Parse) else self.read(query)
+        tree = canonical(parse.query)
+        holistic, rows = self._vectors.of(self._holistic_text(parse, tree), concepts(tree))
+        return EncodedQuery(parse, holistic, rows, self.calibration, self.config)
+
+    async def aencode(self, query: str | Query | Parse) -> EncodedQuery:
+        """As `encode`, off the event loop."""
+        parse = query if isinstance(query, Parse) else await self.aread(query)
+        return await asyncio.to_thread(self.encode, parse)
+
+    def _holistic_text(self, parse: Parse, tree: Query) -> str:
+        if not parse.constrained:
+            return parse.text
+        text = describe(ordered(tree)) if self.config.holistic == "canonical" else parse.text
+        if self.config.mode != "anchored" and self.config.holistic != "affirmative":
+            return text
+        affirmed = affirmative_text(ordered(tree), text) if self.config.holistic == "canonical" else parse.affirmative
+        return affirmed or text
+
+
+def _unread(text: str, error: Exception) -> Parse:
+    return Parse(
+        text=text,
+        query=Concept(text),
+        affirmative=text,
+        notes=("the parser failed; scored by plain similarity",),
+        parser="none",
+        error=f"{type(error).__name__}: {error}",
+    )
+
+
+def _as_pool(candidates: Candidates) -> VectorPool:
+    if isinstance(candidates, VectorPool):
+        return candidates
+    if isinstance(candidates, np.ndarray):
+        return VectorPool(candidates)
+    items = list(candidates)
+    if all(isinstance(item, Candidate) for item in items):
+        return VectorPool.of(items)
+    return VectorPool(np.asarray(items))
+
+
+class _TextVectors:
+    """Vectors of texts and concepts, each encoded once: a bounded cache, safe between threads."""
+
+    def __init__(self, encoder: Encoder, templates: tuple[str, ...]) -> None:
+        self._encoder = encoder
+        self._templates = templates
+        self._kept: OrderedDict[tuple[str, str], FloatArray] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, text: str, concepts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """The (d,) vector of a text and the (m, d) vectors of concepts."""
+        wanted = [("text", text), *(("concept", concept) for concept in concepts)]
+        with self._lock:
+            found = {key: self._kept[key] for key in wanted if key in self._kept}
+        missing = [key for key in dict.fromkeys(wanted) if key not in found]
+        if missing:
+            found.update(self._encode(missing))
+        with self._lock:
+            for key in wanted:
+                self._kept[key] = found[key]
+                self._kept.move_to_end(key)
+            while len(self._kept) > CACHED_TEXTS:
+                self._kept.popitem(last=False)
+        rows = [found[key] for key in wanted]
+        return rows[0], np.stack(rows[1:])
+
+    def _encode(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], FloatArray]:
+        vectors: dict[tuple[str, str], FloatArray] = {}
+        for kind in ("text", "concept"):
+            names = [name for key, name in keys if key == kind]
+            if not names:
+                continue
+            templates = ("{}",) if kind == "text" else self._templates
+            rows = concept_vectors(self._encoder, names, templates=templates)
+            if not np.isfinite(rows).all():
+                raise EncoderError(f"encoder {self._encoder.encoder_id!r} gave NaN or infinite vectors for {names}")
+            rows.flags.writeable = False
+            vectors.update({(kind, name): row for name, row in zip(names, rows, strict=True)})
+        return vectors

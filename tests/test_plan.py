@@ -1,0 +1,141 @@
+"""Search plans: where candidates are looked for, and when a result may be called complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lcse_plugins import CLIP_PRESET, Calibration, Candidate, Concept, LogicScorer, Query, ScoringConfig
+from lcse_plugins.encoders import FloatArray
+from lcse_plugins.plan import Plan, make_plan
+from lcse_plugins.query import canonical, concepts
+from lcse_plugins.testing import ToyEncoder
+from tests.strategies import NAMES, trees
+
+A, B = Concept("dog"), Concept("cat")
+ENCODER = ToyEncoder(dimension=24)
+CONFIGS = st.builds(
+    ScoringConfig,
+    mode=st.sampled_from(["lcse", "anchored", "factored", "routed", "holistic"]),
+    aggregator=st.sampled_from(["power", "minmax", "probabilistic"]),
+    gamma_and=st.sampled_from([-4.0, -1.0, -0.5, 0.5]),
+    gamma_or=st.sampled_from([0.5, 10.0]),
+)
+
+
+def gallery(n: int, seed: int) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    names = [" ".join([*rng.choice(NAMES, rng.integers(1, 4)), f"scene{i}"]) for i in range(n)]
+    return ENCODER.encode_images(names)
+
+
+class Flat:
+    """A collection that can only be searched by vector, exhaustively."""
+
+    exact_search = True
+
+    def __init__(self, vectors: FloatArray) -> None:
+        self.vectors = vectors
+        self.fetched = 0
+        self.deepest = 0
+
+    def nearest(self, vector: FloatArray, depth: int) -> Sequence[Candidate]:
+        best = np.argsort(-(self.vectors @ vector), kind="stable")[:depth]
+        self.fetched += len(best)
+        self.deepest = max(self.deepest, depth)
+        return [Candidate(id=int(i), vector=self.vectors[i]) for i in best]
+
+
+def plan_of(query: Query, **options: Any) -> tuple[Plan, FloatArray, FloatArray]:
+    rng = np.random.default_rng(1)
+    text = rng.standard_normal(8).astype(np.float32)
+    rows = rng.standard_normal((len(concepts(query)), 8)).astype(np.float32)
+    config = ScoringConfig(**options)
+    return make_plan(canonical(query), text, rows, calibration=CLIP_PRESET, config=config), text, rows
+
+
+@pytest.mark.parametrize(
+    ("query", "weights"),
+    [(~A, [-2]), (A & ~B, [0, -1]), (~A & ~B, [-1, -1]), (A & B, [0, 0]), (A | B, [0, 0])],
+)
+def test_gradient_vectors(query: Query, weights: list[float]) -> None:
+    plan, text, rows = plan_of(query)
+    np.testing.assert_allclose(plan.candidates[0], text + np.array(weights, np.float32) @ rows, atol=1e-5)
+
+
+def test_only_linear_scores_are_called_linear() -> None:
+    linear, text, rows = plan_of(~A)
+    assert linear.linear is not None
+    np.testing.assert_allclose(linear.linear.vector, text - 2 * rows[0], atol=1e-6)
+    assert linear.linear.offset == pytest.approx(2 * CLIP_PRESET.mu)
+    assert plan_of(A)[0].linear is not None
+    assert plan_of(A & ~B)[0].linear is None
+
+
+def test_gradient_is_the_derivative_of_the_score() -> None:
+    scorer = LogicScorer(ENCODER, calibration=Calibration(mu=0.0, beta=7.0))
+    for aggregator in ("power", "minmax", "probabilistic"):
+        scorer.config = ScoringConfig(aggregator=aggregator)
+        encoded = scorer.encode((A & ~B) | Concept("person"))
+        step = 1e-4 * np.eye(1 + len(encoded.concepts))
+        scores = encoded.score_similarities(np.concatenate([step, -step]))[0]
+        slope = (scores[: len(step)] - scores[len(step) :]) / 2e-4
+        if aggregator == "minmax":
+            continue  # a kink: any weights between the branches are a subgradient
+        np.testing.assert_allclose(encoded.plan.candidates[0], slope @ encoded.matrix, atol=1e-4)
+
+
+@settings(deadline=None)
+@given(trees(max_leaves=7), CONFIGS, st.integers(0, 1000))
+def test_bounds_are_never_below_the_score(query: Query, config: ScoringConfig, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    encoded = LogicScorer(ENCODER, config=config).encode(query)
+    vectors = rng.standard_normal((50, ENCODER.dimension))
+    vectors = np.concatenate([vectors, gallery(30, seed), encoded.matrix, -encoded.matrix])
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    scores, _ = encoded.score_similarities(vectors @ encoded.matrix.T)
+    if encoded.plan.bounds is not None:
+        ceiling = np.max([vectors @ bound.vector + bound.offset for bound in encoded.plan.bounds], axis=0)
+        assert np.all(ceiling >= scores - 1e-5)
+
+
+@settings(deadline=None, max_examples=60)
+@given(trees(max_leaves=6), CONFIGS, st.integers(0, 50), st.sampled_from([5, 20, 80]), st.booleans())
+def test_a_claimed_top_is_the_exhaustive_top(
+    query: Query, config: ScoringConfig, seed: int, depth: int, exact: bool
+) -> None:
+    vectors = gallery(300, seed)
+    scorer = LogicScorer(ENCODER, config=config)
+    found = scorer.search(query, Flat(vectors), limit=5, depth=depth, exact=exact)
+    best = scorer.rank(query, vectors, limit=5)
+    assert found.exact or not exact
+    if found.exact:
+        np.testing.assert_allclose([r.score for r in found], [r.score for r in best], atol=1e-5)
+
+
+def test_exact_search_need_not_read_everything() -> None:
+    vectors = gallery(5000, 3)
+    source = Flat(vectors)
+    assert LogicScorer(ENCODER).search(A & ~B, source, limit=5, depth=100, exact=True).exact
+    assert source.deepest < len(vectors)
+
+
+def test_a_negation_is_one_search() -> None:
+    source = Flat(gallery(500, 0))
+    found = LogicScorer(ENCODER).search(~A, source, limit=5, depth=5)
+    assert found.exact
+    assert source.fetched == 5
+
+
+def test_an_approximate_source_proves_nothing() -> None:
+    class Graph(Flat):
+        exact_search = False
+
+    found = LogicScorer(ENCODER).search(A & ~B, Graph(gallery(50, 0)), limit=5, depth=100, exact=True)
+    assert not found.exact
+    assert len(found) == 5

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from lcse_plugins import (
+    And,
+    Concept,
+    Not,
+    Or,
+    Plain,
+    Query,
+    canonical,
+    concepts,
+    format_query,
+    from_flat,
+    from_json,
+    to_flat,
+    to_json,
+)
+from lcse_plugins.errors import QueryError, QueryNotFlat, QueryTooComplex
+from lcse_plugins.query import MAX_DEPTH, contradictions, describe, draw, is_constrained, leaves, ordered
+from tests.strategies import trees
+
+A, B, C = Concept("A"), Concept("B"), Concept("C")
+
+
+def test_operators_build_flat_groups() -> None:
+    assert A & B & C == And((A, B, C))
+    assert A | (B | C) == Or((A, B, C))
+    assert ~(A & B) == Not(And((A, B)))
+
+
+def test_nodes_are_values() -> None:
+    assert hash(A & ~B) == hash(And((Concept(" A "), Not(B))))
+    assert And([A, B]) == And((A, B))  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        A.text = "other"  # type: ignore[misc]
+
+
+def test_concept_text_is_folded_and_checked() -> None:
+    assert Concept("  red \n car ").text == "red car"
+    with pytest.raises(QueryError, match="visible character"):
+        Concept(" \t")
+    with pytest.raises(QueryTooComplex, match="10001 characters"):
+        Concept("x" * 10_001)
+
+
+@pytest.mark.parametrize(("kind", "content"), [(And, ()), (Or, ("dog",)), (Not, "dog"), (Concept, 3)])
+def test_malformed_nodes_are_refused(kind: Any, content: Any) -> None:
+    with pytest.raises(QueryError):
+        kind(content)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (~(A & B), Or((~A, ~B))),
+        (~(A | ~B), And((~A, B))),
+        (~~A, A),
+        (And((A, And((B, And((C,)))))), And((A, B, C))),
+        (Or((A, A)), A),
+        (Or((A & B, B & A)), And((A, B))),
+        (~Plain((A, ~B)), Plain((~A, B))),
+        (And((Or((A,)), B)), And((A, B))),
+    ],
+)
+def test_canonical(query: Query, expected: Query) -> None:
+    assert canonical(query) == expected
+
+
+@given(trees())
+def test_canonical_is_idempotent_and_ignores_double_negation(query: Query) -> None:
+    tree = canonical(query)
+    assert canonical(tree) == tree
+    assert canonical(~~query) == tree
+    assert canonical(~canonical(~query)) == tree
+
+
+@given(trees())
+def test_canonical_has_negation_at_leaves_and_no_nested_twins(query: Query) -> None:
+    def check(node: Query) -> None:
+        if isinstance(node, Not):
+            assert isinstance(node.child, Concept)
+        elif not isinstance(node, Concept):
+            assert len(node.children) > 1
+            assert len(set(map(ordered, node.children))) == len(node.children)
+            for child in node.children:
+                assert type(child) is not type(node)
+                check(child)
+
+    check(canonical(query))
+
+
+@given(trees())
+def test_json_round_trip(query: Query) -> None:
+    assert from_json(json.loads(json.dumps(to_json(query)))) == query
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"op": "xor", "children": []},
+        {"op": "and", "children": []},
+        {"op": "and", "children": "ab"},
+        {"op": "concept", "text": ""},
+        {"op": "concept", "text": 1},
+        {"op": "not", "child": None},
+        {"op": "concept", "text": "a", "weight": 2},
+        [],
+    ],
+)
+def test_malformed_json_is_refused(data: object) -> None:
+    with pytest.raises(QueryError):
+        from_json(data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("query", [A, ~A, A & ~B, A | B, Plain((A, ~B))])
+def test_flat_round_trip(query: Query) -> None:
+    assert from_flat(to_flat(query)) == query
+
+
+def test_flat_view_of_a_nested_tree() -> None:
+    nested = (A & ~B) | C
+    with pytest.raises(QueryNotFlat, match="nested"):
+        to_flat(nested)
+    assert to_flat(nested, strict=False) == {
+        "concepts": [
+            {"text": "A", "is_negated": False},
+            {"text": "B", "is_negated": True},
+            {"text": "C", "is_negated": False},
+        ],
+        "operator": "OR",
+    }
+
+
+@pytest.mark.parametrize(
+    "flat",
+    [
+        {"concepts": [], "operator": "AND"},
+        {"concepts": [{"text": "a", "is_negated": False}] * 2, "operator": "SINGLE"},
+        {"concepts": [{"text": "a"}], "operator": "SINGLE"},
+        {"concepts": [{"text": "a", "is_negated": False}], "operator": "XOR"},
+        {"operator": "AND"},
+    ],
+)
+def test_malformed_flat_is_refused(flat: dict[str, object]) -> None:
+    with pytest.raises(QueryError):
+        from_flat(flat)
+
+
+def test_views() -> None:
+    query = (Concept("umbrella") & ~Concept("person")) | Concept("raincoat")
+    assert concepts(query) == ("umbrella", "person", "raincoat")
+    assert [(leaf.text, negated) for leaf, negated in leaves(~query)][1] == ("person", False)
+    assert format_query(query) == '("umbrella" AND NOT "person") OR "raincoat"'
+    assert describe(query) == "(umbrella and no person) or raincoat"
+    assert draw(query) == "OR\n├── AND\n│   ├── umbrella\n│   └── NOT person\n└── raincoat"
+    assert contradictions(A & ~A & B) == ("A",)
+    assert contradictions(A | ~A) == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "constrained"), [(A, False), (~A, True), (A & B, True), (A & A, False), (~~A, False)]
+)
+def test_is_constrained(query: Query, constrained: bool) -> None:
+    assert is_constrained(query) is constrained
+    assert is_constrained(Plain((query, B))) is constrained
+
+
+def test_many_nodes_are_handled() -> None:
+    wide = And(tuple(Concept(f"c{i}") for i in range(10_000)))
+    assert canonical(wide) == wide
+    assert from_json(to_json(wide)) == wide
+    assert len(format_query(~wide)) > 10_000
+    with pytest.raises(QueryTooComplex, match="nodes"):
+        And((wide, wide, wide))
+
+
+def test_deep_trees_are_refused_at_once() -> None:
+    def nest(levels: int) -> Query:
+        query: Query = A
+        for _ in range(levels):
+            query = Not(query)
+        return query
+
+    assert canonical(nest(MAX_DEPTH - 1)) in (A, ~A)
+    with pytest.raises(QueryTooComplex, match="deeper"):
+        nest(2000)
+    data: dict[str, object] = {"op": "concept", "text": "A"}
+    for _ in range(2000):
+        data = {"op": "not", "child": data}
+    with pytest.raises(QueryTooComplex, match="deeper"):
+        from_json(data)

@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import copy
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lcse_plugins import (
+    CLIP_PRESET,
+    And,
+    Calibration,
+    Candidate,
+    Concept,
+    LogicScorer,
+    Not,
+    Parse,
+    Plain,
+    Query,
+    ScoringConfig,
+    VectorPool,
+    score_arrays,
+)
+from lcse_plugins.errors import (
+    CalibrationError,
+    CalibrationMismatch,
+    EncoderError,
+    InvalidCandidate,
+    InvalidOption,
+    ParserUnavailable,
+    QueryError,
+)
+from lcse_plugins.pool import BLOCK, top_indices
+from lcse_plugins.query import concepts
+from lcse_plugins.testing import ToyEncoder, toy_gallery
+
+UMBRELLA, PERSON = Concept("umbrella"), Concept("person")
+QUERY = UMBRELLA & ~PERSON
+
+
+@pytest.fixture
+def gallery() -> tuple[LogicScorer, list[Candidate]]:
+    encoder, candidates = toy_gallery()
+    return LogicScorer(encoder), candidates
+
+
+def test_logic_drops_what_similarity_puts_first(gallery: Any) -> None:
+    scorer, candidates = gallery
+    plain = LogicScorer(scorer.encoder, config=ScoringConfig(mode="holistic"))
+    assert plain.rank("umbrella and no person", candidates)[0].id == "umbrella person"
+    ranking = scorer.rank("umbrella and no person", candidates)
+    assert [result.id for result in ranking[:2]] == ["umbrella", "umbrella bench"]
+    assert ranking.exact
+    assert ranking.parse.query == QUERY
+
+
+def test_a_result_carries_its_reason(gallery: Any) -> None:
+    scorer, candidates = gallery
+    best = scorer.rank(QUERY, candidates, limit=1)[0]
+    assert best.score == pytest.approx(best.holistic + best.correction)
+    assert [(e.concept, e.negated) for e in best.evidence] == [("umbrella", False), ("person", True)]
+    assert best.evidence[0].probability > 0.9 > 0.1 > best.evidence[1].probability
+    assert best.truth > 0.9
+    assert best.candidate is candidates[1]
+    line = best.explain()
+    assert "umbrella ✓" in line
+    assert "no person ✓" in line
+    assert "\n" not in line
+
+
+def test_ranking_is_the_pure_function_over_the_vectors(gallery: Any) -> None:
+    scorer, candidates = gallery
+    encoded = scorer.encode(QUERY)
+    vectors = np.stack([candidate.vector for candidate in candidates])
+    similar = vectors @ encoded.matrix.T
+    columns = {name: similar[:, i + 1] for i, name in enumerate(concepts(QUERY))}
+    expected = score_arrays(QUERY, similar[:, 0], columns, calibration=scorer.calibration)
+    ranking = scorer.rank(QUERY, vectors)
+    np.testing.assert_allclose([r.score for r in ranking], np.sort(expected)[::-1], atol=1e-6)
+    assert [r.id for r in ranking] == list(np.argsort(-expected, kind="stable"))
+
+
+def test_no_operator_is_the_plain_encoder_bit_for_bit(gallery: Any) -> None:
+    scorer, candidates = gallery
+    vectors = np.stack([candidate.vector for candidate in candidates])
+    ranking = scorer.rank("an umbrella on a bench", vectors)
+    plain = vectors @ scorer.encoder.encode_texts(["an umbrella on a bench"])[0]
+    assert [r.score for r in ranking] == [float(plain[r.id]) for r in ranking]
+    assert all(r.correction == 0.0 and r.holistic == r.score for r in ranking)
+
+
+def test_nothing_given_is_changed(gallery: Any) -> None:
+    scorer, candidates = gallery
+    table = np.stack([candidate.vector for candidate in candidates]) * 3.0
+    before, kept = table.copy(), copy.deepcopy(candidates)
+    first = scorer.rank(QUERY, table)
+    again = scorer.rank(QUERY, table)
+    np.testing.assert_array_equal(table, before)
+    scorer.rank(QUERY, candidates)
+    assert all(np.array_equal(a.vector, b.vector) for a, b in zip(candidates, kept, strict=True))
+    assert [(r.id, r.score) for r in first] == [(r.id, r.score) for r in again]
+
+
+def test_ties_keep_the_incoming_order(gallery: Any) -> None:
+    scorer, candidates = gallery
+    twins = [Candidate(id=f"{i}", vector=candidates[1].vector) for i in range(50)]
+    assert [r.id for r in scorer.rank(QUERY, twins, limit=7)] == [str(i) for i in range(7)]
+    assert [r.id for r in scorer.rank(QUERY, twins)] == [str(i) for i in range(50)]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10, 11])
+def test_top_indices_equals_a_stable_sort(limit: int) -> None:
+    scores = np.array([1, 3, 3, 2, 3, 1, 2, 3, 0, 3], dtype=np.float32)
+    assert list(top_indices(scores, limit)) == list(np.argsort(-scores, kind="stable")[:limit])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_pools_larger_than_a_block(dtype: Any) -> None:
+    encoder = ToyEncoder(dimension=16)
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((2 * BLOCK + 17, 16)).astype(dtype)
+    ranking = LogicScorer(encoder).rank(QUERY, VectorPool(vectors), limit=20)
+    unit = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    encoded = LogicScorer(encoder).encode(QUERY)
+    scores, _ = encoded.score_similarities(unit @ encoded.matrix.T.astype(np.float64))
+    tolerance = 2e-3 if dtype is np.float16 else 1e-5
+    np.testing.assert_allclose([r.score for r in ranking], np.sort(scores)[::-1][:20], atol=tolerance)
+
+
+def test_memory_maps_are_ranked_in_place(tmp_path: Any) -> None:
+    encoder, candidates = toy_gallery()
+    path = tmp_path / "vectors.npy"
+    np.save(path, np.stack([candidate.vector for candidate in candidates]))
+    mapped = np.load(path, mmap_mode="r")
+    pool = VectorPool(mapped, ids=[candidate.id for candidate in candidates])
+    assert pool.vectors is mapped
+    assert LogicScorer(encoder).rank(QUERY, pool, limit=1)[0].id == "umbrella"
+
+
+def test_min_truth_is_a_hard_filter(gallery: Any) -> None:
+    scorer, candidates = gallery
+    kept = scorer.rank(QUERY, candidates, min_truth=0.5)
+    assert {r.id for r in kept} == {"umbrella", "umbrella bench"}
+    assert all(r.truth >= 0.5 for r in kept)
+    assert scorer.rank(UMBRELLA & ~UMBRELLA, candidates, min_truth=0.9) == []
+
+
+def test_which_text_gives_the_similarity() -> None:
+    encoder, candidates = toy_gallery()
+
+    def rank(query: str | Query, **options: Any) -> list[tuple[Any, float]]:
+        ranking = LogicScorer(encoder, config=ScoringConfig(**options)).rank(query, candidates)
+        return [(r.id, r.score) for r in ranking]
+
+    affirmative = LogicScorer(encoder, config=ScoringConfig(holistic="affirmative"))
+    encoded = affirmative.encode("umbrella and no person")
+    np.testing.assert_allclose(encoded.holistic_vector, encoder.encode_texts(["umbrella"])[0], atol=1e-6)
+    np.testing.assert_allclose(
+        affirmative.encode("no person").holistic_vector, encoder.encode_texts(["no person"])[0], atol=1e-6
+    )
+    one, other = And((UMBRELLA, Not(PERSON))), Not(PERSON | ~UMBRELLA)
+    assert rank(one, holistic="canonical") == rank(other, holistic="canonical")
+
+
+def test_a_broken_parser_is_not_silent(gallery: Any) -> None:
+    scorer, candidates = gallery
+
+    def broken(text: str) -> Query:
+        raise RuntimeError("out of tokens")
+
+    ranking = LogicScorer(scorer.encoder, parser=broken).rank("umbrella and no person", candidates)
+    assert ranking.parse.error == "RuntimeError: out of tokens"
+    assert ranking.parse.parser == "none"
+    assert all(r.correction == 0.0 for r in ranking)
+
+
+def test_declared_errors_of_a_parser_pass() -> None:
+    def down(text: str) -> Query:
+        raise ParserUnavailable("service is down", retryable=True)
+
+    encoder, candidates = toy_gallery()
+    with pytest.raises(ParserUnavailable):
+        LogicScorer(encoder, parser=down).rank("umbrella", candidates)
+
+
+def test_any_callable_is_a_parser(gallery: Any) -> None:
+    scorer, candidates = gallery
+    ranking = LogicScorer(scorer.encoder, parser=lambda text: Concept(text) & ~PERSON).rank("umbrella", candidates)
+    assert ranking[0].id == "umbrella"
+    assert isinstance(ranking.parse, Parse)
+
+
+def test_texts_are_encoded_once(gallery: Any) -> None:
+    scorer, candidates = gallery
+    scorer.rank(QUERY, candidates)
+    count = scorer.encoder.texts_encoded
+    scorer.rank(QUERY, candidates)
+    assert scorer.encoder.texts_encoded == count
+    scorer.rank(QUERY & Concept("bench"), candidates)
+    assert scorer.encoder.texts_encoded == count + 1 + 4
+
+
+def test_threads_get_their_own_answers() -> None:
+    encoder, candidates = toy_gallery()
+    scorer = LogicScorer(encoder)
+    words = ["umbrella", "person", "street", "dog", "cat", "sofa", "park", "bench"]
+    expected = {word: LogicScorer(encoder).rank(f"no {word}", candidates)[0].id for word in words}
+    wrong: list[str] = []
+
+    def work(word: str) -> None:
+        for _ in range(30):
+            if scorer.rank(f"no {word}", candidates)[0].id != expected[word]:
+                wrong.append(word)
+
+    threads = [threading.Thread(target=work, args=(word,)) for word in words]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        (np.empty((0, 64), np.float32), "no image vectors"),
+        ([], "no image vectors"),
+        (np.zeros((2, 64), np.float32), "are zero, the first at position 0"),
+        (np.full((2, 64), np.nan, np.float32), "NaN or infinite"),
+        (np.full((2, 64), np.inf, np.float32), "NaN or infinite"),
+        (np.ones((2, 63), np.float32), "63 dimensions"),
+        (np.ones(64, np.float32), "table"),
+        ([Candidate("a", np.ones(64, np.float32)), Candidate("b", np.ones(3, np.float32))], "different lengths"),
+        (np.array([["x"] * 64]), "must be numbers"),
+    ],
+)
+def test_bad_vectors_are_refused(candidates: Any, message: str) -> None:
+    encoder, _ = toy_gallery()
+    with pytest.raises(InvalidCandidate, match=message):
+        LogicScorer(encoder).rank(QUERY, candidates)
+
+
+@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": -1}, {"min_truth": 1.5}, {"min_truth": float("nan")}])
+def test_bad_limits_are_refused(options: Any, gallery: Any) -> None:
+    scorer, candidates = gallery
+    with pytest.raises(InvalidOption):
+        scorer.rank(QUERY, candidates, **options)
+
+
+@pytest.mark.parametrize("text", ["", "   "])
+def test_an_empty_query_is_refused(text: str, gallery: Any) -> None:
+    scorer, candidates = gallery
+    with pytest.raises(QueryError):
+        scorer.rank(text, candidates)
+
+
+def test_calibration_belongs_to_its_encoder() -> None:
+    encoder, candidates = toy_gallery()
+    with pytest.raises(CalibrationMismatch, match="lcse calibrate"):
+        LogicScorer(encoder, calibration=Calibration(mu=0.2, beta=30, encoder_id="another"))
+    assert LogicScorer(encoder, calibration=CLIP_PRESET).rank(QUERY, candidates)
+
+    class Uncalibrated(ToyEncoder):
+        calibration = None  # type: ignore[assignment]
+
+    with pytest.raises(CalibrationError, match="no preset"):
+        LogicScorer(Uncalibrated())
+
+
+def test_an_encoder_that_breaks_is_caught() -> None:
+    class Broken(ToyEncoder):
+        def encode_texts(self, texts: Any) -> Any:
+            return np.full((len(texts), self.dimension), np.nan, np.float32)
+
+    with pytest.raises(EncoderError, match="NaN"):
+        LogicScorer(Broken()).encode(QUERY)
+
+
+def test_plain_concepts_change_nothing(gallery: Any) -> None:
+    scorer, candidates = gallery
+    assert all(r.correction == 0.0 for r in scorer.rank(Plain((UMBRELLA, PERSON)), candidates))
