@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from lcse_plugins.fitting import fit_calibration as fit_calibration
     from lcse_plugins.image_cache import ImageVectorCache as ImageVectorCache
     from lcse_plugins.image_sources import ImageAccess as ImageAccess
+    from lcse_plugins.index import ImageIndex as ImageIndex
+    from lcse_plugins.index import IndexReport as IndexReport
     from lcse_plugins.parsing.grammar import GrammarParser as GrammarParser
     from lcse_plugins.parsing.grammar import parse as parse
     from lcse_plugins.parsing.result import Parse as Parse
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "edit": ("score_arrays",),
     "encoded": ("EncodedQuery",),
+    "index": ("ImageIndex", "IndexReport"),
     "plan": ("Plan",),
     "pool": ("VectorPool",),
     "results": ("Candidate", "Ranked", "Ranking"),

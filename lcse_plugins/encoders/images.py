@@ -10,12 +10,12 @@ import hashlib
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
@@ -23,7 +23,19 @@ from PIL import Image, UnidentifiedImageError
 from lcse_plugins.encoders.protocol import ImageSource
 from lcse_plugins.errors import ImageError, InvalidOption
 
-__all__ = ["MAX_BYTES", "MAX_PIXELS", "MIN_SIDE", "content_hash", "iter_images", "load_image", "walk_images"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_PIXELS",
+    "MIN_SIDE",
+    "content_hash",
+    "iter_images",
+    "load_image",
+    "map_ahead",
+    "walk_images",
+]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 MAX_PIXELS = 89_478_485
 """Largest picture decoded: 256 MiB of RGB, where Pillow itself begins to warn of decompression bombs."""
@@ -107,6 +119,11 @@ def walk_images(folder: str | Path) -> Iterator[Path]:
                 yield Path(parent, name)
 
 
+def names_picture(path: str | Path) -> bool:
+    """Whether a path ends as the picture files that can be read do; nothing is opened."""
+    return os.path.splitext(path)[1].lower() in _picture_suffixes()
+
+
 def iter_images(
     images: str | Path | Iterable[str | Path], *, workers: int = 2, prefetch: int = 4, max_pixels: int = MAX_PIXELS
 ) -> Iterator[tuple[Path, Image.Image | ImageError]]:
@@ -118,8 +135,6 @@ def iter_images(
         prefetch: most pictures decoded ahead of the consumer, so memory stays bounded.
         max_pixels: as for `load_image`.
     """
-    if workers < 0 or prefetch < 1:
-        raise InvalidOption(f"workers is at least 0 and prefetch at least 1, not {workers} and {prefetch}")
     paths = walk_images(images) if isinstance(images, str | Path) else (Path(path) for path in images)
 
     def load(path: Path) -> tuple[Path, Image.Image | ImageError]:
@@ -128,17 +143,36 @@ def iter_images(
         except ImageError as error:
             return path, error
 
-    if workers == 0:
-        yield from map(load, paths)
-        return
+    return map_ahead(load, paths, workers=workers, prefetch=prefetch)
+
+
+def map_ahead(
+    function: Callable[[Item], Result], items: Iterable[Item], *, workers: int = 2, prefetch: int = 4
+) -> Iterator[Result]:
+    """`map` in threads that work ahead: results in order, at most `prefetch` of them waiting.
+
+    Args:
+        function: what to do with each item.
+        items: drawn only as fast as results are taken.
+        workers: threads; 0 works in the calling thread.
+        prefetch: most items taken ahead of the consumer.
+    """
+    if workers < 0 or prefetch < 1:
+        raise InvalidOption(f"workers is at least 0 and prefetch at least 1, not {workers} and {prefetch}")
+    return _map_in_threads(function, iter(items), workers, prefetch) if workers else map(function, items)
+
+
+def _map_in_threads(
+    function: Callable[[Item], Result], items: Iterator[Item], workers: int, prefetch: int
+) -> Iterator[Result]:
     with ThreadPoolExecutor(workers, thread_name_prefix="lcse-images") as pool:
-        ahead: deque[Future[tuple[Path, Image.Image | ImageError]]] = deque()
+        ahead: deque[Future[Result]] = deque()
         try:
-            ahead.extend(pool.submit(load, path) for path in islice(paths, prefetch))
+            ahead.extend(pool.submit(function, item) for item in islice(items, prefetch))
             while ahead:
-                loaded = ahead.popleft().result()
-                ahead.extend(pool.submit(load, path) for path in islice(paths, 1))
-                yield loaded
+                result = ahead.popleft().result()
+                ahead.extend(pool.submit(function, item) for item in islice(items, 1))
+                yield result
         finally:
             for future in ahead:
                 future.cancel()

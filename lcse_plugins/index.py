@@ -1,0 +1,146 @@
+"""The image index: a folder of pictures as vectors on disk, kept up to date, ready to be searched."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from lcse_plugins.encoders.protocol import Encoder
+from lcse_plugins.errors import ImageError, IndexFileError
+from lcse_plugins.index_store import IndexStore
+from lcse_plugins.index_update import IndexReport, RowType, check_encoder, update_index
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.results import Candidate
+
+__all__ = ["ImageIndex", "IndexReport"]
+
+
+class ImageIndex(VectorPool):
+    """A folder's pictures as vectors: a pool to pass to `LogicScorer.rank` and `LogicScorer.search`.
+
+    Made by `ImageIndex.build`, opened by `ImageIndex.open`. Vectors are memory-mapped, never loaded as a whole. What is
+    opened stays as it was, also while another process updates the index.
+
+    Attributes:
+        path: where the index is.
+        folder: the pictures' folder.
+        encoder_id: the encoder that made the vectors.
+        ids: the pictures' paths relative to the folder, with forward slashes; sorted.
+        broken: picture files that could not be used, and why.
+    """
+
+    def __init__(self, store: IndexStore) -> None:
+        records = [store.records[path] for path in sorted(store.records)]
+        sound = [(record, record.row) for record in records if record.row is not None]
+        rows = [row for _, row in sound]
+        vectors = store.vectors()
+        # Rows stand in the order of paths, except after an interrupted update: then they are picked into memory.
+        super().__init__(vectors if rows == list(range(len(vectors))) else vectors[rows], assume_unit=True)
+        self.path = store.path
+        self.folder = store.folder
+        self.encoder_id = store.encoder_id
+        self.ids = tuple(record.path for record, _ in sound)
+        self.broken = tuple(ImageError(self.folder / r.path, r.fault) for r in records if r.fault is not None)
+        self._checksums = tuple(record.checksum for record, _ in sound)
+
+    @classmethod
+    def open(cls, path: str | Path, *, encoder: Encoder | None = None) -> ImageIndex:
+        """Open an index.
+
+        Args:
+            path: where `build` put it.
+            encoder: the encoder of the queries to come; refused when the vectors are another's.
+
+        Raises:
+            IndexFileError: there is no index, it is damaged, or it was made with another encoder.
+        """
+        with IndexStore(Path(path)) as store:
+            if encoder is not None:
+                check_encoder(store, encoder)
+            return cls(store)
+
+    @classmethod
+    def build(
+        cls,
+        folder: str | Path,
+        out: str | Path,
+        *,
+        encoder: Encoder,
+        batch_size: int = 64,
+        dtype: RowType | None = None,
+        workers: int = 2,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexReport:
+        """Make the index of a folder, or bring it up to date.
+
+        New and changed pictures are encoded, vanished ones dropped, broken ones listed. Each batch is on disk before
+        the next begins: an interrupted run loses at most the last one, and the next run goes on from there. A picture
+        that was moved or renamed is known by its content and not encoded again.
+
+        Args:
+            folder: the pictures, in any depth.
+            out: the folder of the index; it need not exist.
+            encoder: what makes the vectors.
+            batch_size: files after which the work is written down.
+            dtype: how a new index keeps its vectors: "float32" by default; "float16" takes half, at three digits.
+            workers: threads that read and decode ahead.
+            progress: called with how many files are done, and of how many.
+
+        Raises:
+            ImageError: the folder cannot be listed or holds no picture files.
+            IndexFileError: `out` is damaged, is being written, or belongs to another encoder or folder.
+        """
+        return update_index(
+            folder, out, encoder=encoder, batch_size=batch_size, dtype=dtype, workers=workers, progress=progress
+        )
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """The pictures' full paths, one per vector."""
+        return tuple(self.folder / name for name in self.ids)
+
+    def candidate(self, position: int) -> Candidate:
+        """The picture at a position, its full path as payload."""
+        name = self.ids[position]
+        return Candidate(
+            id=name, vector=np.asarray(self.vectors[position], dtype=np.float32), payload=self.folder / name
+        )
+
+    def position(self, picture: str | Path) -> int:
+        """Where a picture stands, by its id or its path.
+
+        Raises:
+            ImageError: it is not in the index.
+        """
+        names = [str(picture), Path(picture).as_posix()]
+        resolved = Path(picture).resolve()
+        if resolved.is_relative_to(self.folder):
+            names.append(resolved.relative_to(self.folder).as_posix())
+        for name in names:
+            if name in self._positions:
+                return self._positions[name]
+        raise ImageError(picture, f"not in the index {self.path}, which holds {len(self)} pictures of {self.folder}")
+
+    def verify(self) -> None:
+        """Read every vector and compare it with its checksum.
+
+        Raises:
+            IndexFileError: a vector is damaged.
+        """
+        for position, expected in enumerate(self._checksums):
+            if zlib.crc32(self.vectors[position].tobytes()) != expected:
+                raise IndexFileError(
+                    f"the image index {self.path} is damaged (the vector of {self.ids[position]} has changed); "
+                    "delete it and run `lcse index` again"
+                )
+
+    def __repr__(self) -> str:
+        return f"ImageIndex({str(self.path)!r}, {len(self)} pictures, encoder {self.encoder_id!r})"
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: position for position, name in enumerate(self.ids)}
