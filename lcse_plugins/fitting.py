@@ -98,7 +98,8 @@ def fit_calibration(
     table, truth = _checked(similarities, labels)
     if objective not in get_args(Objective):
         raise InvalidOption(f"unknown objective {objective!r}; choose one of {', '.join(get_args(Objective))}")
-    grid_mu = np.linspace(*np.percentile(table, [1, 99]), GRID_MU_STEPS) if mus is None else np.asarray(mus, float)
+    low, high = np.percentile(table, [1, 99])
+    grid_mu = np.linspace(low, high, GRID_MU_STEPS) if mus is None else np.asarray(mus, dtype=np.float64)
     grid_beta = np.asarray(betas, dtype=np.float64)
     tests = _tests(table, truth, max_pairs=max_pairs, seed=seed)
     measure = _pairwise if objective == "pairwise" else _retrieval
@@ -157,9 +158,9 @@ def _holds(query: Query, shown: dict[str, _Booleans]) -> _Booleans:
         case Not(child):
             return ~_holds(child, shown)
         case And(children):
-            return np.logical_and.reduce([_holds(child, shown) for child in children])
+            return np.asarray(np.all([_holds(child, shown) for child in children], axis=0))
         case Or(children):
-            return np.logical_or.reduce([_holds(child, shown) for child in children])
+            return np.asarray(np.any([_holds(child, shown) for child in children], axis=0))
         case _:
             raise AssertionError("the tests hold no other nodes")
 

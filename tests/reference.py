@@ -32,7 +32,7 @@ def push(query: Query, negate: bool = False) -> Query:
 
 
 def power_mean(values: list[float], gamma: float) -> float:
-    return (sum(v**gamma for v in values) / len(values)) ** (1.0 / gamma)
+    return math.pow(sum(math.pow(v, gamma) for v in values) / len(values), 1.0 / gamma)
 
 
 def truth(query: Query, p: Mapping[str, float], aggregator: str, gamma_and: float, gamma_or: float) -> float:
