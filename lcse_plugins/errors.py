@@ -8,7 +8,8 @@
     ├── InvalidCandidate (ValueError)    an image vector, or the set of them, cannot be scored
     ├── InvalidOption (ValueError)       an argument or setting is out of its range
     ├── CalibrationError (ValueError)
-    │   └── CalibrationMismatch          a calibration fitted for one encoder met another
+    │   ├── CalibrationMismatch          a calibration fitted for one encoder met another
+    │   └── LabelFileError               a file of labelled images cannot be read
     ├── EncoderError
     │   ├── UnknownEncoder (ValueError)  no encoder has that name
     │   └── ModelFileError               weights are missing, damaged or do not fit
@@ -36,6 +37,7 @@ __all__ = [
     "IndexFileError",
     "InvalidCandidate",
     "InvalidOption",
+    "LabelFileError",
     "LcseError",
     "MissingExtra",
     "ModelFileError",
@@ -113,6 +115,19 @@ class CalibrationMismatch(CalibrationError):
             f"calibration was fitted for encoder {self.fitted_for!r}, not for {self.used_with!r}; "
             "fit one for this encoder with `lcse calibrate`, or pass calibration=None for its preset"
         )
+
+
+class LabelFileError(CalibrationError):
+    """A file of labelled images cannot be read; `line` says where, when that is known."""
+
+    def __init__(self, path: str | Path, reason: str, *, line: int | None = None) -> None:
+        self.path = str(path)
+        self.reason = reason
+        self.line = line
+        super().__init__(path, reason)
+
+    def __str__(self) -> str:
+        return f"{self.path}{'' if self.line is None else f', line {self.line}'}: {self.reason}"
 
 
 class EncoderError(LcseError):
