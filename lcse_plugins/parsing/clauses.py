@@ -23,9 +23,11 @@ _MAX_GROUPS = 40
 def settle(items: list[Item], phrases: Phrases) -> list[Item]:
     """The items with every operator either certain or turned into words."""
     items = _parentheses(items)
+    items = _commas_before(items)
     items = _groups(items)
     items = _absence(items, phrases)
-    items = _contrast(items)
+    items = _contrast(items, phrases)
+    items = _exceptions(items, phrases)
     items = _scopes(items, phrases)
     items = _coordination(items, phrases)
     return _commas(items)
@@ -93,6 +95,19 @@ def _parentheses(items: list[Item]) -> list[Item]:
     return _merged(out)
 
 
+def _commas_before(items: list[Item]) -> list[Item]:
+    """A comma in front of `and` or `or` is noted there; in front of other joints it says nothing."""
+    out: list[Item] = []
+    for at, item in enumerate(items):
+        after = tag_at(items, at + 1)
+        if item.tag == "comma" and after in ("and", "or", "but", "nor", "stop", "exclusive", "comma", "close", ""):
+            continue
+        comma = item.tag in ("and", "or") and tag_at(items, at - 1) == "comma"
+        words = [*items[at - 1].words, *item.words] if comma else item.words
+        out.append(Item(item.tag, words, item.negated, item.framed, comma))
+    return out
+
+
 def _groups(items: list[Item]) -> list[Item]:
     """`both` without `and`, `either` without `or` are words; `not both` at the end means `but not both`."""
     out: list[Item] = []
@@ -115,7 +130,7 @@ def _groups(items: list[Item]) -> list[Item]:
                 tag = "words"
         elif tag == "stop" and tag_at(items, at - 1) in (*_GROUPS, "neither", "not both"):
             continue
-        out.append(Item(tag, item.words, item.negated, item.framed))
+        out.append(Item(tag, item.words, item.negated, item.framed, item.comma))
     return _merged(out)
 
 
@@ -138,8 +153,8 @@ def _absence(items: list[Item], phrases: Phrases) -> list[Item]:
     return out
 
 
-def _contrast(items: list[Item]) -> list[Item]:
-    """`but` without a negation on either side contrasts nothing; after `not only` it means `and`."""
+def _contrast(items: list[Item], phrases: Phrases) -> list[Item]:
+    """`but` without a negation on either side contrasts nothing; `not only … but` adds, `all … but` excludes."""
     out = list(items)
     for at, item in enumerate(items):
         if item.tag != "but":
@@ -148,9 +163,20 @@ def _contrast(items: list[Item]) -> list[Item]:
         right = _until(items, at, 1)
         if any(is_negation(part, place) for part in (left, right) for place in range(len(part))):
             continue
-        only = [word.low for part in left for word in part.words if part.tag == "words"][:2]
-        out[at] = Item("and" if only[:1] == ["not"] else "words", item.words, framed=item.framed)
+        said = [word.low for part in left if part.tag == "words" for word in phrases.unrequested(part.words)]
+        tag = "and" if said[:1] == ["not"] else "without" if said and phrases.universal(said[0]) else "words"
+        out[at] = Item(tag, item.words, framed=item.framed)
     return _merged(out)
+
+
+def _exceptions(items: list[Item], phrases: Phrases) -> list[Item]:
+    """What a negation leaves out is affirmed: `no animals except dogs`."""
+    out = list(items)
+    for at, item in enumerate(items):
+        excepted = item.tag == "without" and phrases.excepts(item.words[0].low)
+        if excepted and is_words(items, at - 1) and tag_at(items, at - 2) in ("no", "without", "neither"):
+            out[at] = Item("but", item.words)
+    return out
 
 
 def _until(items: Sequence[Item], at: int, step: int) -> list[Item]:
@@ -169,19 +195,18 @@ def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
     at = 0
     while at < len(items):
         item = items[at]
-        if not (item.tag in ("no", "without", "not", "neither", "not both", *_GROUPS) and is_words(out, len(out) - 1)):
-            out.append(item)
-            at += 1
-            continue
-        host = phrases.without_dangling(out[-1].words)
-        if item.tag in _GROUPS and phrases.acts(out[-1].words):
-            out.append(item)
-            at += 1
-            continue
-        out[-1] = Item("words", list(host))
         out.append(item)
         at += 1
-        if not phrases.content(host) or not is_words(items, at) or item.tag not in ("no", "without", "not"):
+        if item.tag not in NEGATIONS and item.tag not in _GROUPS:
+            continue
+        place = len(out) - 2
+        if is_words(out, place) and not (item.tag in _GROUPS and phrases.acts(out[place].words)):
+            out[place] = Item("words", phrases.without_dangling(out[place].words))
+        elif tag_at(out, place) in ("and", "but", "comma"):
+            place -= 1
+        if item.tag not in ("no", "without", "not") or not is_words(items, at):
+            continue
+        if not is_words(out, place) or not phrases.content(out[place].words):
             continue
         reach, rest = phrases.scope(phrases.without_leading(items[at].words))
         if rest:
@@ -190,11 +215,11 @@ def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
             while tag_at(items, at) in ("and", "comma") and is_words(items, at + 1):
                 rest = [*rest, *items[at].words, *items[at + 1].words]
                 at += 2
-            out[-3].words.extend(rest)
         elif tag_at(items, at + 1) == "comma" and is_words(items, at + 2) and phrases.places(items[at + 2].words):
-            out[-2].words.extend(items[at + 2].words)
             out.append(items[at])
+            rest = items[at + 2].words
             at += 3
+        out[place] = Item("words", [*out[place].words, *rest])
     return out
 
 
@@ -216,51 +241,52 @@ def _coordination(items: list[Item], phrases: Phrases) -> list[Item]:
                 at += 1
             continue
         run = items[at : end + 1]
-        out.extend(_glued(run, phrases, last=tag_at(items, end + 1)))
+        out.extend(_glued(run, phrases))
         at = end + 1
     return out
 
 
-def _glued(run: list[Item], phrases: Phrases, *, last: str) -> list[Item]:
+def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
     """The row as it is when it lists things, as one operand when it describes."""
     chunks = [item.words for item in run[::2]]
     if all(phrases.simple(chunk) for chunk in chunks):
         loose = any(
-            phrases.has_of(left) and not phrases.determined(right) and joint.tag == "and"
-            for left, joint, right in zip(chunks, run[1::2], chunks[1:], strict=False)
+            phrases.has_of(left) and not phrases.determined(right)
+            for left, right in zip(chunks, chunks[1:], strict=False)
         )
         if not loose:
             return run
     out = [run[0]]
     for joint, item in zip(run[1::2], run[2::2], strict=True):
-        framed = joint.framed or phrases.framed(item.words)
+        framed = joint.tag == "and" and (joint.framed or phrases.framed(item.words))
         apart = phrases.framed(out[-1].words) or phrases.simple(out[-1].words)
         if framed and apart:
             out += [joint, item]
-        elif joint.tag == "and" and phrases.adjectival(item.words) and phrases.simple(out[-1].words):
-            out[-1] = Item("words", [*out[-1].words, *joint.words, *item.words])
         else:
             out[-1] = Item("words", [*out[-1].words, *joint.words, *item.words])
     return out
+
+
+def _balanced(items: Sequence[Item], at: int) -> bool:
+    """Whether `or` stands between two contrasts: `a cat but no dog or a dog but no cat`."""
+    left = tag_at(items, at - 3) == "but" and is_negation(items, at - 2) and is_words(items, at - 1)
+    return left and is_words(items, at + 1) and tag_at(items, at + 2) == "but" and is_negation(items, at + 3)
 
 
 def _commas(items: list[Item]) -> list[Item]:
     """Say of every comma what it stands for: `and`, `or`, a weaker `and` or `or`, or nothing but a list."""
     out = list(items)
     for at in range(len(items) - 1, -1, -1):
-        if out[at].tag != "comma":
-            continue
-        after = tag_at(out, at + 1)
-        if after in ("and", "or"):
+        item = out[at]
+        if item.tag == "or" and _balanced(out, at):
+            item.tag = "weak or"
+        elif item.tag in ("and", "or") and item.comma:
             serial = tag_at(out, at - 1) == "words" and tag_at(out, at - 2) == "comma"
             if not serial:
-                out[at + 1] = Item(f"weak {after}", out[at + 1].words, framed=out[at + 1].framed)
-            del out[at]
-        elif after == "words" and not out[at + 1].negated:
+                item.tag = f"weak {item.tag}"
+        elif item.tag == "comma" and is_words(out, at + 1):
             closing = tag_at(out, at + 2)
-            out[at] = Item(closing if closing in ("and", "or", "nor") else "list", out[at].words)
-        elif after in ("", "but", "nor", "stop", "exclusive", "close", "list", "weak and", "weak or"):
-            del out[at]
-        else:
-            out[at] = Item("weak and", out[at].words)
+            out[at] = Item(closing if closing in ("and", "or", "nor") else "list", item.words)
+        elif item.tag == "comma":
+            out[at] = Item("weak and", item.words)
     return out

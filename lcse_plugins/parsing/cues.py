@@ -12,7 +12,8 @@ __all__ = ["NEGATIONS", "Item", "tag_cues"]
 
 NEGATIONS = frozenset({"no", "without", "not", "neither", "not both"})
 _JOINTS = frozenset({"and", "or", "but", "nor", "exclusive"})
-_STOPS = frozenset(".!?;:")
+_STOPS = frozenset(".!?;")
+_LISTS = frozenset({"both", "either", "exactly one", "neither", "not both"})
 
 
 @dataclass(slots=True)
@@ -24,12 +25,14 @@ class Item:
         words: its words.
         negated: the operand is said to be absent.
         framed: the operator brought its own opening: `and with`, `but there is`.
+        comma: the operator followed a comma.
     """
 
     tag: str
     words: list[Word] = field(default_factory=list)
     negated: bool = False
     framed: bool = False
+    comma: bool = False
 
 
 def tag_cues(words: Sequence[Word], lexicon: Lexicon) -> tuple[list[Item], set[Word]]:
@@ -44,6 +47,7 @@ class _Tagger:
         self._lexicon = lexicon
         self._items: list[Item] = []
         self._known: set[Word] = set()
+        self._listing = False
 
     def run(self) -> tuple[list[Item], set[Word]]:
         at = 0
@@ -56,7 +60,12 @@ class _Tagger:
         if word.kind in ("quoted", "smiley"):
             return self._keep(at, 1)
         if word.kind == "dash" or word.low in _STOPS:
+            self._listing = False
             return self._put("stop", at, 1)
+        if word.low == ":" and self._items and self._items[-1].tag in _LISTS:
+            return 1
+        if word.low == "," and self._listing:
+            return self._keep(at, 1)
         if word.low == ",":
             return self._put("comma", at, 1)
         if word.low in "()":
@@ -67,9 +76,15 @@ class _Tagger:
             return self._put("absent", at, length)
         length, tag = self._lexicon.cues.match(self._low, at)
         order, _ = self._lexicon.imperative.match(self._low, at)
-        if order > length and self._begins():
+        if order > length and tag != "nobody" and self._begins():
             return self._put("without", at, order)
         if tag in ("fixed", "emphatic"):
+            self._listing |= self._low[at : at + length] == ["such", "as"]
+            return self._keep(at, length)
+        if tag in NEGATIONS and (other := self._lexicon.cues.match(self._low, at + length - 1))[0] > 1:
+            if other[1] in ("fixed", "emphatic"):  # "is not missing", "does not only have"
+                return self._keep(at, length - 1)
+        if self._listing and tag in ("and", "or"):
             return self._keep(at, length)
         if tag and self._means_it(tag, at, length):
             return self._cue(tag, at, length)
@@ -79,7 +94,7 @@ class _Tagger:
 
     def _keep(self, at: int, length: int, *, known: bool = True) -> int:
         """Add words to the operand under way."""
-        if not self._items or self._items[-1].tag != "words":
+        if not self._items or self._items[-1].tag != "words" or self._items[-1].negated:
             self._items.append(Item("words"))
         taken = self._words[at : at + length]
         self._items[-1].words.extend(taken)
@@ -96,7 +111,7 @@ class _Tagger:
             last = self._words[at + length - 1]
             self._items.append(Item("no", list(self._words[at : at + length])))
             self._items.append(Item("words", [Word("people", last.start, last.end, instead="people")]))
-            return length
+            return length + (self._low[at + length : at + length + 1] in (["is"], ["are"], ["was"], ["were"]))
         self._put(tag, at, length)
         self._items[-1].framed = length > 1 and tag in ("and", "or", "but")
         return length
@@ -137,6 +152,8 @@ class _Tagger:
         if not length:
             return 0
         end = at + length
+        if self._low[end - 1] == "not" and self._lexicon.cues.match(self._low, end - 1)[1] == "emphatic":
+            return 0  # "is not missing"
         if end == len(self._low) or self._words[end].kind in ("mark", "dash"):
             return length
         closing = next((k for k in range(1, 6) if self._closes(end, k)), 0)

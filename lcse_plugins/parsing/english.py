@@ -50,6 +50,7 @@ class EnglishReader:
         self.spans: dict[str, tuple[int, int]] = {}
         self.notes: list[str] = []
         self._ambiguous = False
+        self._logic = False
         self._items: list[Item] = []
         self._known: set[Word] = set()
         self._at = 0
@@ -63,7 +64,7 @@ class EnglishReader:
         items, self._known = tag_cues(self._words, self._tables)
         self._items = settle(items, self._phrases)
         query = self._everything()
-        if query is not None and is_constrained(query):
+        if query is not None and self._logic and is_constrained(query):
             if self._ambiguous:
                 self.notes.append(f"ambiguous: read as {format_query(query)}")
             return query
@@ -105,6 +106,7 @@ class EnglishReader:
     # ------------------------------------------------------------------------------------ by precedence
 
     def _peek(self) -> str:
+        """The tag of the next item."""
         return tag_at(self._items, self._at)
 
     def _everything(self) -> Query | None:
@@ -120,6 +122,7 @@ class EnglishReader:
     def _weak_or(self) -> Query | None:
         parts = [self._weak_and()]
         while self._peek() == "weak or":
+            self._logic = True
             self._at += 1
             parts.append(self._weak_and())
         return _joined(Or, parts)
@@ -128,6 +131,7 @@ class EnglishReader:
         parts = [self._or()]
         while True:
             if self._peek() in ("but", "weak and", "list", "stop"):
+                self._logic |= self._peek() in ("but", "weak and")
                 self._at += 1
                 parts.append(self._or())
             elif self._peek() == "exclusive":
@@ -141,6 +145,7 @@ class EnglishReader:
         first = self._and()
         if self._peek() not in ("or", "nor"):
             return _joined(And, first.parts)
+        self._logic = True
         rows = [first]
         while self._peek() in ("or", "nor"):
             self._at += 1
@@ -163,6 +168,7 @@ class EnglishReader:
         while True:
             if self._peek() == "and":
                 self._at += 1
+                self._logic = True
                 row.trailing = False
                 row.parts.append(self._factor())
             elif self._peek() in _OPENERS:
@@ -185,12 +191,13 @@ class EnglishReader:
         item = self._items[self._at]
         if item.tag not in _OPENERS:
             return None
+        self._logic |= item.tag != "words" or item.negated
         self._at += 1
         match item.tag:
             case "words":
                 if self._peek() in ("both", "either", "exactly one") and self._phrases.acts(item.words):
                     return self._group(self._items[self._at], stem=self._phrases.content(item.words))
-                concept = self._concept(item.words)
+                concept = self._concept(item.words, absent=item.negated)
                 return Not(concept) if concept is not None and item.negated else concept
             case "open":
                 inside: list[Query | None] = []
@@ -219,7 +226,7 @@ class EnglishReader:
         while True:
             if is_words(self._items, self._at) and not is_negation(self._items, self._at + 1):
                 chunks.append(self._items[self._at].words)
-            if item.tag == "either" and "and" not in joints and self._or_ahead():
+            if item.tag == "either" and not loose and (self._or_ahead() or len(chunks) < len(parts)):
                 parts.append(_joined(And, self._and().parts))
                 if len(chunks) and isinstance(parts[-1], And):
                     chunks.pop()
@@ -230,7 +237,8 @@ class EnglishReader:
             self._at += 1
         self._in_either -= 1
         if len(chunks) == len(parts):
-            parts = self._concepts([[*(stem or ()), *chunk] for chunk in chunks])
+            absent = item.tag in ("neither", "not both")
+            parts = self._concepts([[*(stem or ()), *chunk] for chunk in chunks], absent=absent)
         match item.tag:
             case "both":
                 return _joined(And, parts)
@@ -266,7 +274,7 @@ class EnglishReader:
         while self._reaches(item.tag, chunks[0]):
             chunks.append(self._items[self._at + 1].words)
             self._at += 2
-        inner = _joined(Or, self._concepts(chunks))
+        inner = _joined(Or, self._concepts(chunks, absent=odd))
         return _negated(inner) if odd else inner
 
     def _reaches(self, kind: str, first: Chunk) -> bool:
@@ -279,7 +287,10 @@ class EnglishReader:
         if (joint != "and" and self._in_either) or self._items[self._at].framed:
             return False
         phrases, thing = self._phrases, self._items[self._at + 1].words
-        if is_negation(self._items, self._at + 2) or phrases.framed(thing):
+        beyond = self._at + 3 if tag_at(self._items, self._at + 2) in ("and", "but", "weak and") else self._at + 2
+        if phrases.framed(thing) or (joint != "and" and is_negation(self._items, beyond)):
+            return False
+        if joint == "and" and is_negation(self._items, self._at + 2):
             return False
         if phrases.determined(thing):
             if kind == "no":
@@ -288,21 +299,22 @@ class EnglishReader:
             self._ambiguous = True
             return phrases.determined(first)
         if joint == "and":
+            self._ambiguous |= kind == "no"
             alike = phrases.described(thing) <= phrases.described(first)
             return alike and (phrases.governor(thing) is None or phrases.governor(first) is not None)
         return True
 
     # ------------------------------------------------------------------------------------ concepts
 
-    def _concepts(self, chunks: list[Chunk]) -> list[Query | None]:
+    def _concepts(self, chunks: list[Chunk], *, absent: bool = False) -> list[Query | None]:
         """The things of a list, each with what is said of all of them."""
         if len(chunks) > 1:
             chunks, shared = self._phrases.share(chunks)
             self._ambiguous |= shared
-        return [self._concept(chunk) for chunk in chunks]
+        return [self._concept(chunk, absent=absent) for chunk in chunks]
 
-    def _concept(self, chunk: Chunk) -> Concept | None:
-        words = self._phrases.content(self._bare(chunk))
+    def _concept(self, chunk: Chunk, *, absent: bool = False) -> Concept | None:
+        words = self._phrases.content(self._bare(chunk), absent=absent)
         if not words:
             return None
         self._note_unread(words)

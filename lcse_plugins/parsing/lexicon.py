@@ -71,6 +71,7 @@ class Lexicon:
         self.link = self.phrases("link")
         self.framing = self.phrases("request", "opening")
         self.closing = self.phrases("closing", backwards=True)
+        self.closing_absent = self.phrases("closing", "closing absent", backwards=True)
         self.dangling = self.phrases("dangling", backwards=True)
 
     def words(self, name: str) -> frozenset[str]:

@@ -18,6 +18,8 @@ class Phrases:
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
         self._image = lexicon.words("image")
+        self._pointer = lexicon.words("pointer")
+        self._s_noun = lexicon.words("s noun")
         self._determiner = lexicon.words("determiner")
         self._quantity = lexicon.words("quantity")
         self._preposition = lexicon.words("preposition")
@@ -29,19 +31,30 @@ class Phrases:
 
     # ------------------------------------------------------------------------------- leaving words out
 
-    def content(self, chunk: Chunk) -> Chunk:
+    def content(self, chunk: Chunk, *, absent: bool = False) -> Chunk:
         """The chunk without request, article and filler around it; may be empty."""
-        return self.without_closing(self.without_leading(chunk))
+        chunk = self.without_leading(chunk)
+        if absent and len(chunk) > 1 and chunk[0].low in _OWNER:
+            chunk = chunk[1:]
+        return self.without_closing(chunk, absent=absent)
 
     def without_leading(self, chunk: Chunk) -> Chunk:
         """The chunk without request frames, existential openings and articles in front."""
         low = [word.low for word in chunk]
         at = 0
         while at < len(low):
-            if (length := self._image_frame(low, at)) or (length := self._leading(low, at)):
-                at += length
-            else:
+            length = self._image_frame(low, at) or self._leading(low, at)
+            if not length:
                 break
+            at += length
+        return chunk[at:] if not all(word in self._pointer for word in low[at:]) else []
+
+    def unrequested(self, chunk: Chunk) -> Chunk:
+        """The chunk without request frames in front, its article kept."""
+        low = [word.low for word in chunk]
+        at = 0
+        while at < len(low) and (length := self._image_frame(low, at) or self._lexicon.framing.match(low, at)[0]):
+            at += length
         return chunk[at:]
 
     def _image_frame(self, low: Sequence[str], at: int) -> int:
@@ -54,15 +67,19 @@ class Phrases:
 
     def _leading(self, low: Sequence[str], at: int) -> int:
         length, tag = self._lexicon.leading.match(low, at)
-        if tag == "request" and length == 1 and at + 1 < len(low) and low[at + 1].endswith("ing"):
-            return 0  # "show jumping"
+        if tag == "request" and length == 1:
+            if at + 1 < len(low) and low[at + 1].endswith("ing"):
+                return 0  # "show jumping"
+            if at and low[at - 1] in ("a", "an", "the"):
+                return 0  # "a display of fruit"
         return length
 
-    def without_closing(self, chunk: Chunk) -> Chunk:
+    def without_closing(self, chunk: Chunk, *, absent: bool = False) -> Chunk:
         """The chunk without what is said after a thing: `please`, `in the picture`, `is present`."""
+        table = self._lexicon.closing_absent if absent else self._lexicon.closing
         while len(chunk) > 1:
             low = [word.low for word in chunk]
-            length, _ = self._lexicon.closing.match(low[::-1])
+            length, _ = table.match(low[::-1])
             if not length or length >= len(chunk):
                 if low[-1] == "on" and low[-2] in self._clothing:
                     length = 1
@@ -104,6 +121,8 @@ class Phrases:
             return True
         if word.low in self._verb:
             return place > 0
+        if place and place + 1 < len(chunk) and word.low.endswith("s") and self._does(word.low):
+            return chunk[place + 1].low not in self._preposition or chunk[place + 1].low == "to"
         if not word.low.endswith("ing") or len(word.low) < 5 or place == 0:
             return False
         follower = chunk[place + 1].low if place + 1 < len(chunk) else None
@@ -118,6 +137,10 @@ class Phrases:
             )
         return chunk[place - 1].low not in self._adjective and chunk[place - 1].low not in self._quantity
 
+    def _does(self, low: str) -> bool:
+        """Whether a word in -s, with something behind it, is a verb: `a cloud overshadows houses`."""
+        return len(low) > 3 and not low.endswith(("ss", "us", "is", "'s")) and low not in self._s_noun
+
     def simple(self, chunk: Chunk) -> bool:
         """Whether the chunk names a thing: no verb, no preposition but `of`, one article at most."""
         inner = self.content(chunk)
@@ -127,7 +150,7 @@ class Phrases:
             return False
         after_of = False
         for place, word in enumerate(inner):
-            if place and word.low in ("a", "an", "the") and not after_of:
+            if place and word.low in ("a", "an", "the", "some") and not after_of:
                 return False
             after_of = word.low == "of"
         return not self.adjectival(chunk)
@@ -154,6 +177,14 @@ class Phrases:
         """Whether the chunk ends in a verb that takes what follows: `a woman holding` (both a bag and a hat)."""
         return len(chunk) > 1 and chunk[-1].low.endswith("ing") and chunk[-1].low not in _SHOWING
 
+    def universal(self, low: str) -> bool:
+        """Whether a word means all there is: `all animals` (but dogs)."""
+        return low in self._lexicon.words("universal")
+
+    def excepts(self, low: str) -> bool:
+        """Whether a word takes something out of what was said: `except`, `other than`."""
+        return low in self._lexicon.words("exception")
+
     def places(self, chunk: Chunk) -> bool:
         """Whether the chunk begins by setting a scene: `at night`, `in a park`."""
         return len(chunk) > 1 and chunk[0].low in self._locative
@@ -166,15 +197,25 @@ class Phrases:
         A verb, or a preposition with something new behind it, speaks about the phrase in front: `a man without a
         shirt | in a park`. With something known behind it stays: `a room without pictures on the wall`.
         """
+        if chunk and chunk[0].instead is not None:  # "nobody sitting on a bench"
+            return chunk, []
         for place in range(1, len(chunk)):
+            worn = self._worn(chunk[place - 1].low)
             word, follower = chunk[place].low, chunk[place + 1].low if place + 1 < len(chunk) else None
-            if word in ("is", "are", "was", "were", "with") and follower is not None:
+            if (word == "with" or (word in self._verb and word not in _RELATIVE)) and follower is not None:
                 return chunk[:place], chunk[place:]
-            if word in self._locative and follower is not None and follower not in _KNOWN:
+            known = _POINTING if worn else _KNOWN
+            if word in self._locative and follower is not None and follower not in known:
                 return chunk[:place], chunk[place:]
-            if word.endswith("ing") and chunk[place - 1].low in self._clothing and self._governs(chunk, place):
+            if word.endswith("ing") and worn:
                 return chunk[:place], chunk[place:]
         return chunk, []
+
+    def _worn(self, low: str) -> bool:
+        """Whether a thing is worn or carried, so that what follows it speaks of the wearer."""
+        return (
+            low in self._clothing or low.removesuffix("s") in self._clothing or low.removesuffix("es") in self._clothing
+        )
 
     def share(self, chunks: list[Chunk]) -> tuple[list[Chunk], bool]:
         """Give each of the alternatives what the first or the last says for all, and whether that was done.
@@ -189,7 +230,8 @@ class Phrases:
                 return [*[self.without_leading(chunk) + inner[head:] for chunk in chunks[:-1]], inner], True
         inner = self.content(last)
         tail = self.governor(inner)
-        if tail and all(self.simple(chunk) for chunk in chunks[:-1]) and self.simple(inner[:tail]):
+        alike = all(self.determined(chunk) == self.determined(last) for chunk in chunks[:-1])
+        if tail and alike and all(self.simple(chunk) for chunk in chunks[:-1]) and self.simple(inner[:tail]):
             return [*[self.content(chunk) + inner[tail:] for chunk in chunks[:-1]], inner], True
         start = self.without_leading(first)
         stem = self.governor(start, last=True)
@@ -198,8 +240,11 @@ class Phrases:
         return chunks, False
 
 
+_OWNER = frozenset("their its his her my your our".split())
+_RELATIVE = frozenset("that which who whose where when its their his her it there".split())
 _SHOWING = frozenset("having containing showing including featuring depicting displaying".split())
-_KNOWN = frozenset("the this that these those it its him his her them their my your our front top".split())
+_POINTING = frozenset("it its him his her them their my your our is are was were".split())
+_KNOWN = _POINTING | frozenset("the this that these those front top".split())
 _ACTIONS = frozenset(
     "walking running sleeping swimming smiling dancing sitting standing flying riding driving hiking fishing surfing "
     "skiing skateboarding snowboarding reading writing cooking shopping climbing falling burning hanging".split()
