@@ -1,0 +1,175 @@
+"""Asking a language model for a tree: when to ask, wait, ask again and give up; no input or output happens here.
+
+`consult` is a generator. It yields a `Question` to put to the model or a `Pause` to wait out, is sent the reply (or
+has the fault thrown into it), and returns the tree. One text of the rules so serves blocking and async callers and
+every client library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import random
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from lcse_plugins.errors import InvalidOption, ParserOutputError, ParserUnavailable
+from lcse_plugins.parsing.grounding import ungrounded
+from lcse_plugins.query import Query
+
+__all__ = [
+    "DEFAULT_PATIENCE",
+    "HOST_PATIENCE",
+    "MAX_QUESTION",
+    "Patience",
+    "Pause",
+    "Question",
+    "Reply",
+    "as_unavailable",
+    "consult",
+]
+
+MAX_QUESTION = 2000
+"""Characters of a query that a model is asked about; longer ones are not a search someone typed."""
+
+Reply: TypeAlias = Any
+"""What a model gave: JSON text, its decoded form, or a wire model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """How long and how often to try.
+
+    Attributes:
+        timeout: seconds for one request.
+        deadline: seconds for all of them together, waits included.
+        max_retries: repeats after a fault that may pass: no connection, a timeout, 408, 409, 429, 5xx.
+        first_wait: seconds before the first repeat; doubles each time, less up to a half by chance.
+        longest_wait: the limit of that doubling. A server's `Retry-After` is honoured beyond it.
+    """
+
+    timeout: float = 15.0
+    deadline: float = 30.0
+    max_retries: int = 3
+    first_wait: float = 0.5
+    longest_wait: float = 8.0
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "deadline"):
+            if not getattr(self, name) > 0:
+                raise InvalidOption(f"{name} is a positive number of seconds, not {getattr(self, name)}")
+        for name in ("max_retries", "first_wait", "longest_wait"):
+            if not getattr(self, name) >= 0:
+                raise InvalidOption(f"{name} is not negative, so not {getattr(self, name)}")
+
+    def wait_after(self, failures: int) -> float:
+        """Seconds to wait after that many failures in a row."""
+        return min(self.longest_wait, self.first_wait * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.0)
+
+
+DEFAULT_PATIENCE = Patience()
+HOST_PATIENCE = Patience(max_retries=0)
+"""For the models of LangChain and LlamaIndex, which retry by themselves: a second layer would multiply requests."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Put this to the model, and wait no longer than `time_limit` seconds."""
+
+    text: str
+    time_limit: float
+    rejected: str | None = None
+    complaint: str | None = None
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait that long."""
+
+    seconds: float
+
+
+def consult(
+    text: str,
+    *,
+    patience: Patience = DEFAULT_PATIENCE,
+    decode: Callable[[Reply], Query],
+    clock: Callable[[], float] = time.monotonic,
+) -> Generator[Question | Pause, Reply, Query]:
+    """The conversation about one query; returns a tree that is grounded in it.
+
+    Raises:
+        ParserUnavailable: the model did not answer in time, or never will.
+        ParserOutputError: it answered, and its mended reply was of no use either.
+    """
+    if len(text) > MAX_QUESTION:
+        raise ParserUnavailable(f"the query has {len(text)} characters; a model is asked about {MAX_QUESTION}")
+    ends = clock() + patience.deadline
+    question = Question(text=text, time_limit=patience.timeout)
+    asked = failures = 0
+    while True:
+        asked += 1
+        try:
+            reply = yield replace(question, time_limit=max(0.001, min(patience.timeout, ends - clock())))
+            query = decode(reply)
+            if problems := ungrounded(query, text):
+                raise ParserOutputError("; ".join(problems), reply=_as_text(reply))
+            return query
+        except ParserUnavailable as fault:
+            failures += 1
+            fault.attempts = asked
+            wait = max(patience.wait_after(failures), fault.retry_after or 0.0)
+            if not fault.retryable or failures > patience.max_retries:
+                raise
+            if clock() + wait >= ends:
+                fault.reason += f"; no time for another try within {patience.deadline:g} s"
+                fault.args = (fault.reason,)
+                raise
+            yield Pause(wait)
+        except ParserOutputError as fault:
+            fault.attempts = asked
+            if question.complaint is not None or not fault.repairable or clock() >= ends:
+                raise
+            question = replace(question, rejected=fault.reply, complaint=fault.reason)
+
+
+def _as_text(reply: Reply) -> str:
+    return reply if isinstance(reply, str) else getattr(reply, "model_dump_json", reply.__repr__)()
+
+
+def as_unavailable(error: Exception) -> ParserUnavailable:
+    """What any client's exception means: whether the fault may pass, and when.
+
+    Clients differ; nearly all of them put the HTTP status and the response on the exception they raise.
+    """
+    response = getattr(error, "response", None)
+    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
+    if isinstance(status, int):
+        passing = status in (408, 409, 425, 429) or status >= 500
+        passing = passing and getattr(error, "code", None) != "insufficient_quota"
+    else:
+        passing = isinstance(error, TimeoutError | asyncio.TimeoutError | ConnectionError)
+    message = " ".join(str(error).split())[:300]
+    reason = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    headers = getattr(response, "headers", None)
+    return ParserUnavailable(reason, retryable=passing, retry_after=_retry_after(headers) if headers else None)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the server asks to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            try:
+                seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+            except (TypeError, ValueError):
+                continue
+        if seconds == seconds:  # not "nan"
+            return max(0.0, seconds)
+    return None

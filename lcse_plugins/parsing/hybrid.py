@@ -1,0 +1,47 @@
+"""`HybridParser`: the offline grammar answers what it is sure of, the language model only the rest."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lcse_plugins.parsing.grammar import GrammarParser
+from lcse_plugins.parsing.result import Parse, Parser, read_with
+from lcse_plugins.query import Query
+
+__all__ = ["HybridParser"]
+
+
+class HybridParser:
+    """Sends a query to the language model only when the grammar is not sure; most queries so cost nothing.
+
+    Args:
+        llm: The parser that is asked about the rest: `OpenAIParser`, `CachedParser`, any `Parser`.
+        grammar: The parser that is asked first.
+    """
+
+    def __init__(self, llm: Parser, *, grammar: GrammarParser | None = None) -> None:
+        self.llm = llm
+        self.grammar = grammar if grammar is not None else GrammarParser()
+
+    def __call__(self, text: str, /) -> Query:
+        """The tree of `text`."""
+        return self.read(text).query
+
+    def read(self, text: str) -> Parse:
+        """The tree of `text`; `Parse.parser` says who read it.
+
+        Raises:
+            QuerySyntaxError: the text is in the explicit language and breaks its grammar; no model is asked to guess.
+        """
+        parse = self.grammar.read(text)
+        return parse if self.grammar.is_sure(parse) else read_with(self.llm, text)
+
+    async def aread(self, text: str) -> Parse:
+        """`read` without blocking."""
+        parse = self.grammar.read(text)
+        if self.grammar.is_sure(parse):
+            return parse
+        if (aread := getattr(self.llm, "aread", None)) is not None:
+            answer: Parse = await aread(text)
+            return answer
+        return await asyncio.to_thread(read_with, self.llm, text)

@@ -1,0 +1,190 @@
+"""The parser that asks a language model, whatever client reaches it, and what happens when that fails.
+
+A front end only says how to put a question to its model: `OpenAIParser`, `langchain_lcse.query_parser_chain` and
+`llama_index_lcse.LlamaIndexParser` share everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Literal, get_args
+
+from lcse_plugins.errors import (
+    InvalidOption,
+    LcseError,
+    ParserOutputError,
+    ParserUnavailable,
+    QueryError,
+    QueryTooComplex,
+)
+from lcse_plugins.parsing.consult import (
+    Patience,
+    Pause,
+    Question,
+    Reply,
+    as_unavailable,
+    consult,
+)
+from lcse_plugins.parsing.grounding import locate
+from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, read_with
+from lcse_plugins.query import MAX_TEXT, Concept, Query, contradictions
+
+__all__ = ["LLMQueryParser", "OnError", "parse_of"]
+
+OnError = Literal["fallback", "holistic", "raise"]
+"""What a failure leads to: another parser's answer, the query unconstrained, or the error."""
+
+logger = logging.getLogger(__name__)
+
+
+class LLMQueryParser(ABC):
+    """Reads a query with a language model; the reply is checked against the query before it is believed.
+
+    Attributes:
+        parser_name: who answers, as `Parse.parser` says it.
+        on_error: `fallback` (default) reads the query with `fallback`, `holistic` leaves it unconstrained, `raise`
+            raises `ParserUnavailable` or `ParserOutputError`. The first two say so in `Parse.error`, in a note and
+            in the log.
+        fallback: any parser; the offline grammar by default.
+        patience: time limits and retries.
+    """
+
+    parser_name: str
+    on_error: OnError
+    patience: Patience
+
+    def __init__(
+        self, *, parser_name: str, on_error: OnError = "fallback", fallback: Parser | None = None, patience: Patience
+    ) -> None:
+        if on_error not in get_args(OnError):
+            raise InvalidOption(f"on_error is one of {', '.join(get_args(OnError))}, not {on_error!r}")
+        self.parser_name = parser_name
+        self.on_error = on_error
+        self.patience = patience
+        self._fallback = fallback
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> tuple[str, str, str]:
+        """Model, prompt version and schema version: with the text, all that decides the answer."""
+
+    @abstractmethod
+    def _ask(self, question: Question) -> Reply:
+        """Put the question to the model; raise `ParserUnavailable`, `ParserOutputError` or the client's own error."""
+
+    @abstractmethod
+    async def _aask(self, question: Question) -> Reply:
+        """The same without blocking."""
+
+    @property
+    def fallback(self) -> Parser:
+        """The parser that answers when the model does not."""
+        if self._fallback is None:
+            from lcse_plugins.parsing.grammar import GrammarParser
+
+            self._fallback = GrammarParser()
+        return self._fallback
+
+    def __call__(self, text: str, /) -> Query:
+        """The tree of `text`."""
+        return self.read(text).query
+
+    def read(self, text: str) -> Parse:
+        """The tree of `text`, who gave it, and if not the model, why."""
+        _check(text)
+        from lcse_plugins.parsing.schema import decode
+
+        talk = consult(text, patience=self.patience, decode=decode)
+        try:
+            step = next(talk)
+            while True:
+                try:
+                    reply = self._take(step)
+                except Exception as error:
+                    step = talk.throw(self._fault(error))
+                else:
+                    step = talk.send(reply)
+        except StopIteration as done:
+            return parse_of(done.value, text, parser=self.parser_name)
+        except (ParserOutputError, ParserUnavailable) as error:
+            return self._failed(text, error)
+
+    async def aread(self, text: str) -> Parse:
+        """`read` without blocking; each request ends at its time limit even if the client would wait on."""
+        _check(text)
+        from lcse_plugins.parsing.schema import decode
+
+        talk = consult(text, patience=self.patience, decode=decode)
+        try:
+            step = next(talk)
+            while True:
+                try:
+                    reply = await self._atake(step)
+                except Exception as error:
+                    step = talk.throw(self._fault(error))
+                else:
+                    step = talk.send(reply)
+        except StopIteration as done:
+            return parse_of(done.value, text, parser=self.parser_name)
+        except (ParserOutputError, ParserUnavailable) as error:
+            return self._failed(text, error)
+
+    def _take(self, step: Question | Pause) -> Reply:
+        if isinstance(step, Question):
+            return self._ask(step)
+        return time.sleep(step.seconds)
+
+    async def _atake(self, step: Question | Pause) -> Reply:
+        if isinstance(step, Question):
+            return await asyncio.wait_for(self._aask(step), step.time_limit)
+        return await asyncio.sleep(step.seconds)
+
+    def _fault(self, error: Exception) -> LcseError:
+        if isinstance(error, ParserOutputError | ParserUnavailable):
+            return error
+        fault = as_unavailable(error)
+        fault.__cause__ = error
+        return fault
+
+    def _failed(self, text: str, error: ParserOutputError | ParserUnavailable) -> Parse:
+        if self.on_error == "raise":
+            raise error
+        why = f"{type(error).__name__} after {error.attempts} attempt{'s' * (error.attempts != 1)}: {error.reason}"
+        if self.on_error == "fallback":
+            try:
+                parse = read_with(self.fallback, text)
+            except LcseError as second:
+                why = f"{why}; the fallback failed too: {second}"
+            else:
+                note = f"{self.parser_name} gave no usable answer; read by {parse.parser} instead"
+                logger.warning("%s (%s)", note, why)
+                return replace(parse, error=why, notes=(*parse.notes, note))
+        note = f"{self.parser_name} gave no usable answer; the query is taken as a whole, its logic is not applied"
+        logger.warning("%s (%s)", note, why)
+        return Parse(text=text, query=Concept(text), affirmative=text, notes=(note,), parser="holistic", error=why)
+
+
+def parse_of(query: Query, text: str, *, parser: str) -> Parse:
+    """The parse of `text` whose tree is already known."""
+    notes = tuple(f"contradiction: {concept} and not {concept}" for concept in contradictions(query))
+    return Parse(
+        text=text,
+        query=query,
+        affirmative=affirmative_text(query, text),
+        spans=locate(query, text),
+        notes=notes,
+        parser=parser,
+    )
+
+
+def _check(text: str) -> None:
+    if not isinstance(text, str):
+        raise QueryError(f"a query is a text, not {type(text).__name__}")
+    if not text.strip():
+        raise QueryError("the query is blank; say what the images should show")
+    if len(text) > MAX_TEXT:
+        raise QueryTooComplex(f"the query has {len(text)} characters; at most {MAX_TEXT} are read")
