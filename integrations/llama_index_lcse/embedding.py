@@ -1,0 +1,92 @@
+"""`EncoderEmbedding`: index images and texts with the encoder that LCSE scores with."""
+
+from __future__ import annotations
+
+import asyncio
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.bridge.pydantic import Field, PrivateAttr, ValidationError
+from llama_index.core.embeddings import MultiModalEmbedding
+from llama_index.core.schema import ImageType
+
+from lcse_plugins.encoders.protocol import Encoder
+from lcse_plugins.encoders.registry import load_encoder
+from llama_index_lcse.fields import EncoderField, encoder_name, option_error
+from llama_index_lcse.made_once import MadeOnce
+
+__all__ = ["EncoderEmbedding"]
+
+
+class EncoderEmbedding(MultiModalEmbedding):
+    """A LlamaIndex embedding of texts and images by any encoder of `lcse_plugins`.
+
+    MultiModalVectorStoreIndex.from_documents(images, image_embed_model=EncoderEmbedding(), embed_model=…)
+
+    Nodes indexed with it need not be encoded again when they are ranked, and `LogicRetriever` recognises it.
+
+    Args:
+        encoder: A name such as "starter" or "open_clip:ViT-B-32-quickgelu/openai", or an encoder object.
+    """
+
+    encoder: EncoderField = Field(default="starter", description="Name of the encoder, or the encoder itself.")
+    _encoder: MadeOnce[Encoder] = PrivateAttr(default_factory=MadeOnce)
+
+    if not TYPE_CHECKING:  # type checkers read the arguments from the fields
+
+        def __init__(self, **options: Any) -> None:
+            try:
+                super().__init__(**options)
+            except ValidationError as error:
+                raise option_error(error) from error
+            if "model_name" not in options:
+                self.model_name = encoder_name(self.encoder)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name under which the component is written."""
+        return "EncoderEmbedding"
+
+    @property
+    def encoder_id(self) -> str:
+        """Identity of the encoder, loaded if it is not yet."""
+        return self._loaded().encoder_id
+
+    def _loaded(self) -> Encoder:
+        return self._encoder.get(self.encoder, lambda: load_encoder(self.encoder))
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return _lists(self._loaded().encode_texts(texts))
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embeddings([query])[0]
+
+    def _get_image_embeddings(self, img_file_paths: list[ImageType]) -> list[list[float]]:
+        images = [image.getvalue() if isinstance(image, BytesIO) else image for image in img_file_paths]
+        return _lists(self._loaded().encode_images(images, batch_size=self.embed_batch_size))
+
+    def _get_image_embedding(self, img_file_path: ImageType) -> list[float]:
+        return self._get_image_embeddings([img_file_path])[0]
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self._get_text_embeddings, texts)
+
+    async def _aget_text_embedding(self, text: str) -> list[float]:
+        return await asyncio.to_thread(self._get_text_embedding, text)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return await asyncio.to_thread(self._get_query_embedding, query)
+
+    async def _aget_image_embeddings(self, img_file_paths: list[ImageType]) -> list[list[float]]:
+        return await asyncio.to_thread(self._get_image_embeddings, img_file_paths)
+
+    async def _aget_image_embedding(self, img_file_path: ImageType) -> list[float]:
+        return await asyncio.to_thread(self._get_image_embedding, img_file_path)
+
+
+def _lists(rows: Any) -> list[list[float]]:
+    lists: list[list[float]] = rows.tolist()
+    return lists

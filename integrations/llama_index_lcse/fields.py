@@ -1,0 +1,58 @@
+"""Encoder, parser and configuration as fields of a LlamaIndex component: by name where they are to be written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from llama_index.core.bridge.pydantic import BeforeValidator, PlainSerializer, ValidationError
+
+from lcse_plugins.config import ScoringConfig
+from lcse_plugins.encoders.protocol import Encoder
+from lcse_plugins.errors import InvalidOption, LcseError
+
+__all__ = ["ConfigField", "EncoderField", "ParserField", "encoder_name", "option_error"]
+
+
+def encoder_name(encoder: str | Encoder) -> str:
+    """What an encoder is called: its name, or the identity of the object."""
+    return encoder if isinstance(encoder, str) else encoder.encoder_id
+
+
+def option_error(error: ValidationError) -> LcseError:
+    """The error of this package that says what is wrong with a component's arguments."""
+    faults = error.errors()
+    cause = faults[0].get("ctx", {}).get("error")
+    if len(faults) == 1 and isinstance(cause, LcseError):
+        return cause
+    return InvalidOption("; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults))
+
+
+def _checked_encoder(encoder: Any) -> Any:
+    if isinstance(encoder, str | Encoder):
+        return encoder
+    raise InvalidOption(f"an encoder is a name, such as 'starter', or an Encoder object, not {type(encoder).__name__}")
+
+
+def _checked_parser(parser: Any) -> Any:
+    if parser == "grammar" or (callable(parser) and not isinstance(parser, str)):
+        return parser
+    raise InvalidOption(f"a parser is 'grammar' or a function from text to a tree, not {parser!r}")
+
+
+def _parser_name(parser: Any) -> str:
+    return parser if isinstance(parser, str) else str(getattr(parser, "parser_name", type(parser).__name__))
+
+
+def _read_config(config: Any) -> Any:
+    return ScoringConfig.from_json(dict(config)) if isinstance(config, Mapping) else config
+
+
+EncoderField = Annotated[Any, BeforeValidator(_checked_encoder), PlainSerializer(encoder_name, return_type=str)]
+"""A name or an encoder; written as a name. The identity of an object is no name: loading it is refused."""
+
+ParserField = Annotated[Any, BeforeValidator(_checked_parser), PlainSerializer(_parser_name, return_type=str)]
+"""`"grammar"` or a parser; written as a name. The name of any other parser is refused when it is read back."""
+
+ConfigField = Annotated[ScoringConfig, BeforeValidator(_read_config)]
+"""A scoring configuration, or its JSON form."""

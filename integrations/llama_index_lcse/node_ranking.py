@@ -1,0 +1,98 @@
+"""Rank and pack: nodes and their vectors to new nodes in order, each with the reason for its place in its metadata."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from llama_index.core.schema import NodeWithScore
+
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import ImageError
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.query import leaves
+from lcse_plugins.results import Candidate
+from lcse_plugins.search import check_limits, rank_pool
+
+__all__ = ["METADATA_KEY", "RETRIEVAL_SCORE_KEY", "OnMissing", "rank_nodes"]
+
+OnMissing: TypeAlias = Literal["keep_last", "drop", "raise"]
+
+METADATA_KEY = "lcse"
+"""Metadata key of the account a ranked node gives of itself; no LLM and no embedding model gets to see it."""
+
+RETRIEVAL_SCORE_KEY = "retrieval_score"
+"""Metadata key of the score a node was retrieved with, where that is kept."""
+
+
+def rank_nodes(
+    nodes: Sequence[NodeWithScore],
+    vectors: Sequence[FloatArray | ImageError],
+    encoded: EncodedQuery,
+    *,
+    limit: int | None,
+    min_truth: float | None,
+    on_missing: OnMissing,
+    keep_retrieval_score: bool,
+    fetched_by_logic: bool,
+) -> list[NodeWithScore]:
+    """New nodes, the best image first; nodes that have an error in the place of a vector are treated as `on_missing`.
+
+    Raises:
+        ImageError: a node has no vector and `on_missing` is "raise".
+        InvalidOption: `limit` or `min_truth` is out of range.
+    """
+    check_limits(limit, min_truth)
+    candidates, missing = [], []
+    for retrieved, vector in zip(nodes, vectors, strict=True):
+        if not isinstance(vector, ImageError):
+            candidates.append(Candidate(retrieved.node_id, vector, _finite(retrieved.score), payload=retrieved))
+        elif on_missing == "raise":
+            raise vector
+        elif on_missing == "keep_last":
+            missing.append((retrieved, vector))
+    about = json.dumps(_about(encoded, fetched_by_logic=fetched_by_logic))
+    ranked = rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth) if candidates else []
+    packed = [
+        _packed(result.candidate.payload, result.score, {**result.to_json(), **json.loads(about)}, keep_retrieval_score)
+        for result in ranked
+    ]
+    for retrieved, error in missing[: None if limit is None else limit - len(packed)]:
+        account = {"id": retrieved.node_id, "missing": str(error), **json.loads(about)}
+        packed.append(_packed(retrieved, _finite(retrieved.score), account, keep_retrieval_score))
+    return packed
+
+
+def _about(encoded: EncodedQuery, *, fetched_by_logic: bool) -> dict[str, Any]:
+    notes = list(encoded.parse.notes)
+    excluded = dict.fromkeys(leaf.text for leaf, negated in leaves(encoded.tree) if negated)
+    if excluded and not fetched_by_logic:
+        notes.append(
+            f"these candidates were fetched by the words of the query, which favours what it excludes "
+            f"({', '.join(excluded)}); LogicRetriever fetches by its logic"
+        )
+    return {"parse": encoded.parse.to_json(), "mode": encoded.config.mode, "notes": notes}
+
+
+def _packed(
+    retrieved: NodeWithScore, score: float | None, account: dict[str, Any], keep_retrieval_score: bool
+) -> NodeWithScore:
+    added: dict[str, Any] = {METADATA_KEY: account}
+    if keep_retrieval_score:
+        added[RETRIEVAL_SCORE_KEY] = _finite(retrieved.score)
+    node = retrieved.node
+    copy = node.model_copy(
+        update={
+            "metadata": {**node.metadata, **added},
+            "excluded_llm_metadata_keys": [*dict.fromkeys([*node.excluded_llm_metadata_keys, *added])],
+            "excluded_embed_metadata_keys": [*dict.fromkeys([*node.excluded_embed_metadata_keys, *added])],
+        }
+    )
+    return NodeWithScore(node=copy, score=score)
+
+
+def _finite(score: float | None) -> float | None:
+    return score if score is not None and math.isfinite(score) else None

@@ -1,0 +1,187 @@
+"""`LogicPostprocessor`: reorders retrieved image nodes by what the query says, operators included."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import llama_index.core.instrumentation as instrument
+from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
+from llama_index.core.callbacks import CBEventType, EventPayload
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.config import DEFAULT_CONFIG
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.registry import load_encoder
+from lcse_plugins.errors import QueryError
+from lcse_plugins.image_cache import ImageVectorCache
+from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess
+from lcse_plugins.parsing.grammar import parse
+from lcse_plugins.scorer import LogicScorer
+from llama_index_lcse.fields import ConfigField, EncoderField, ParserField, encoder_name, option_error
+from llama_index_lcse.made_once import MadeOnce
+from llama_index_lcse.node_images import VectorLookup, node_vectors
+from llama_index_lcse.node_ranking import OnMissing, rank_nodes
+
+__all__ = ["LogicPostprocessor"]
+
+dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # exported, but not explicitly
+
+
+@dataclass(frozen=True)
+class _Engine:
+    scorer: LogicScorer
+    images: ImageVectorCache
+
+
+class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
+    """Ranks image nodes by LCSE: the similarity to the query, edited by its logic.
+
+    index.as_query_engine(node_postprocessors=[LogicPostprocessor(top_n=5)])
+
+    Results are new nodes; those given stay as they are. `metadata["lcse"]` of each says why it stands where it does
+    (`score`, `holistic`, `correction`, `truth`, `evidence`, `parse`, `mode`, `notes`; for a node that could not be
+    ranked, `missing` instead of the first five) and is kept out of the text for LLMs and embeddings. Nodes given twice
+    are ranked twice. The scores nodes come with are not used: they may be missing or NaN.
+
+    Called without a query it raises `QueryError`; arguments out of range raise `InvalidOption`.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    top_n: int | None = Field(default=None, gt=0, description="Most nodes returned; None returns all.")
+    encoder: EncoderField = Field(
+        default="starter", description="Encoder of the image vectors: its name, which can be saved, or an object."
+    )
+    parser: ParserField = Field(
+        default="grammar", description="'grammar', the offline one, or any parser, such as a LlamaIndexParser."
+    )
+    calibration: Calibration | None = Field(default=None, description="μ and β; None for the encoder's preset.")
+    config: ConfigField = Field(
+        default=DEFAULT_CONFIG, description="Mode, aggregation, and which text gives the ordinary similarity."
+    )
+    min_truth: float | None = Field(
+        default=None, ge=0, le=1, description="Leave out images for which the query holds less than this."
+    )
+    keep_retrieval_score: bool = Field(
+        default=False, description='Keep the incoming score in metadata["retrieval_score"].'
+    )
+    batch_size: int = Field(default=32, gt=0, description="Images decoded and encoded at a time.")
+    on_missing: OnMissing = Field(
+        default="keep_last",
+        description="What becomes of nodes without a readable image: they follow the images, in the order and with "
+        "the scores they came with; they are left out; or an ImageError is raised.",
+    )
+    images: ImageAccess = Field(
+        default=DEFAULT_ACCESS, description="Where pictures may be read from: a root for paths, URLs or not, limits."
+    )
+    vector_store: Any = Field(
+        default=None,
+        exclude=True,
+        description="Where the vectors of nodes that carry none are looked up: a vector store, or a function from "
+        "node ids to vectors. It is not saved.",
+    )
+    _engine: MadeOnce[_Engine] = PrivateAttr(default_factory=MadeOnce)
+
+    if not TYPE_CHECKING:  # type checkers read the arguments from the fields
+
+        def __init__(self, **options: Any) -> None:
+            try:
+                super().__init__(**options)
+            except ValidationError as error:
+                raise option_error(error) from error
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name under which the component is written."""
+        return "LogicPostprocessor"
+
+    @property
+    def scorer(self) -> LogicScorer:
+        """The scorer of the current fields; it is made, and the encoder loaded, on first use."""
+        return self._made().scorer
+
+    def _made(self) -> _Engine:
+        def make() -> _Engine:
+            encoder = load_encoder(self.encoder)
+            parser = parse if self.parser == "grammar" else self.parser
+            scorer = LogicScorer(encoder, parser, self.calibration, self.config)
+            return _Engine(scorer, ImageVectorCache(encoder, batch_size=self.batch_size))
+
+        return self._engine.get((self.encoder, self.parser, self.calibration, self.config, self.batch_size), make)
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {"parser": self.parser} if isinstance(self.parser, PromptMixin) else {}
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        with self._reranking(nodes, query_bundle) as (text, returned):
+            if nodes:
+                returned.extend(self._ranked(nodes, self.scorer.encode(text)))
+        return returned
+
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        with self._reranking(nodes, query_bundle) as (text, returned):
+            if nodes:
+                scorer = (await asyncio.to_thread(self._made)).scorer
+                encoded = await scorer.aencode(text)
+                returned.extend(await asyncio.to_thread(self._ranked, nodes, encoded))
+        return returned
+
+    @contextmanager
+    def _reranking(
+        self, nodes: Sequence[NodeWithScore], query_bundle: QueryBundle | None
+    ) -> Iterator[tuple[str, list[NodeWithScore]]]:
+        """The query's text and a list to fill, between the events that tell of a start and, come what may, an end."""
+        returned: list[NodeWithScore] = []
+        top_n, model = self.top_n or len(nodes), encoder_name(self.encoder)
+        dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=list(nodes), top_n=top_n, model_name=model))
+        payload: dict[str, Any] = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: model,
+            EventPayload.QUERY_STR: query_bundle.query_str if query_bundle else None,
+            EventPayload.TOP_K: top_n,
+        }
+        try:
+            with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+                if query_bundle is None:
+                    raise QueryError("ranking needs a query; pass query_str= or query_bundle=")
+                yield query_bundle.query_str, returned
+                event.on_end(payload={EventPayload.NODES: returned})
+        finally:
+            dispatcher.event(ReRankEndEvent(nodes=returned))
+
+    def _ranked(
+        self,
+        nodes: Sequence[NodeWithScore],
+        encoded: EncodedQuery,
+        *,
+        stored: VectorLookup | None = None,
+        fetched_by_logic: bool = False,
+    ) -> list[NodeWithScore]:
+        vectors = node_vectors(
+            [retrieved.node for retrieved in nodes],
+            cache=self._made().images,
+            access=self.images,
+            stored=stored if self.vector_store is None else self.vector_store,
+        )
+        return rank_nodes(
+            nodes,
+            vectors,
+            encoded,
+            limit=self.top_n,
+            min_truth=self.min_truth,
+            on_missing=self.on_missing,
+            keep_retrieval_score=self.keep_retrieval_score,
+            fetched_by_logic=fetched_by_logic,
+        )
