@@ -1,1 +1,24 @@
-"""Placeholder."""
+"""LangChain: a retriever, a compressor, embeddings and an agent's tool that obey *and*, *or* and *not*.
+
+>>> from langchain_lcse import LcseEmbeddings, LogicRetriever, logic_search_tool
+>>> store = InMemoryVectorStore.from_texts(paths, LcseEmbeddings("starter", documents="images"))
+>>> retriever = LogicRetriever(source=store, k=5)
+>>> retriever.invoke("a street without cars")
+>>> tool = logic_search_tool(retriever)
+"""
+
+from __future__ import annotations
+
+try:
+    import langchain_core as _langchain_core  # noqa: F401
+except ImportError as error:
+    from lcse_plugins.errors import MissingExtra
+
+    raise MissingExtra("langchain_lcse", "langchain") from error
+
+from langchain_lcse.compressor import LogicCompressor
+from langchain_lcse.embeddings import LcseEmbeddings
+from langchain_lcse.retriever import LogicRetriever
+from langchain_lcse.tool import logic_search_tool
+
+__all__ = ["LcseEmbeddings", "LogicCompressor", "LogicRetriever", "logic_search_tool"]

@@ -1,0 +1,103 @@
+"""Rerank documents that another retriever found by what the query says, operators included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from langchain_core.callbacks import Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.runnables.config import run_in_executor
+from langchain_core.vectorstores import VectorStore
+from pydantic import ConfigDict, PrivateAttr
+
+from langchain_lcse.checked_options import CheckedOptions
+from langchain_lcse.child_runs import arun_as_child, run_as_child
+from langchain_lcse.documents import ranked_documents
+from langchain_lcse.images import image_location
+from langchain_lcse.vectors import DocumentVectors, VectorFunction
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.errors import InvalidOption, LcseError
+from lcse_plugins.image_cache import ImageVectorCache
+from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.results import Candidate
+from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.search import check_limits, rank_pool
+
+__all__ = ["LogicCompressor"]
+
+
+class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
+    """Ranks the documents it is given; for `ContextualCompressionRetriever` and compressor pipelines.
+
+    It can only order what was fetched: the plain top 100 of "no dog" are all dogs. `LogicRetriever` fetches by what
+    the query means; prefer it where the store can be searched by vector.
+    """
+
+    scorer: LogicScorer
+    """Reads and scores queries."""
+    top_n: int | None = None
+    """How many documents to return; None for all."""
+    min_truth: float | None = None
+    """Leave out documents for which the query holds less than this."""
+    store: VectorStore | None = None
+    """The store the documents come from, if their vectors can be read from it."""
+    vectors: VectorFunction | None = None
+    """A function that gives the image vectors of documents; asked before the store."""
+    on_missing: Literal["keep_last", "drop", "raise"] = "keep_last"
+    """A document with no image vector comes after the others in its old order, is left out, or is an error."""
+    locate_image: Callable[[Document], ImageLocation | None] = image_location
+    """Which picture a document stands for, when its vector must be encoded."""
+    image_access: ImageAccess = DEFAULT_ACCESS
+    """What may be read to get a picture."""
+    image_cache: ImageVectorCache | None = None
+    """Keeps encoded pictures; give several compressors the same to share it."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    _vectors: DocumentVectors = PrivateAttr()
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Check the numbers and prepare the ways to a vector."""
+        if self.top_n is not None and self.top_n < 1:
+            raise InvalidOption(f"top_n is positive, or None for all, not {self.top_n}")
+        check_limits(None, self.min_truth)
+        self._vectors = DocumentVectors(
+            self.image_cache or ImageVectorCache(self.scorer.encoder),
+            vectors=self.vectors,
+            store=self.store,
+            locate=self.locate_image,
+            access=self.image_access,
+        )
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """New documents in order of their score, with `relevance_score` and the reasons under `lcse`."""
+        if not documents:
+            return []
+        return self._ranked(documents, run_as_child(callbacks, lambda: self.scorer.encode(query)))
+
+    async def acompress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """As `compress_documents`; encoding and arithmetic run in threads."""
+        if not documents:
+            return []
+        encoded = await arun_as_child(callbacks, self.scorer.aencode(query))
+        return await run_in_executor(None, self._ranked, documents, encoded)
+
+    def _ranked(self, documents: Sequence[Document], encoded: EncodedQuery) -> list[Document]:
+        candidates: list[Candidate] = []
+        rest: list[Document] = []
+        for position, (document, vector) in enumerate(zip(documents, self._vectors.of(documents), strict=True)):
+            if not isinstance(vector, LcseError):
+                candidates.append(Candidate(id=position, vector=vector, payload=document))
+            elif self.on_missing == "raise":
+                raise vector
+            elif self.on_missing == "keep_last":
+                rest.append(document.model_copy(update={"metadata": dict(document.metadata)}))
+        if candidates:
+            ranking = rank_pool(encoded, VectorPool.of(candidates), limit=self.top_n, min_truth=self.min_truth)
+            rest = [*ranked_documents(ranking), *rest]
+        return rest[: self.top_n]

@@ -1,0 +1,72 @@
+"""Logic search that a database runs itself: `qdrant_lcse.LogicSearch`, or anything with the same `query`."""
+
+from __future__ import annotations
+
+from inspect import iscoroutinefunction
+from typing import Any, Protocol, runtime_checkable
+
+from langchain_core.documents import Document
+from langchain_core.runnables.config import run_in_executor
+
+from langchain_lcse.documents import ranked_documents
+from langchain_lcse.sources import Wanted
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.results import Ranking
+
+__all__ = ["DatabaseSource", "LogicQueries"]
+
+
+class RankedHits(Protocol):
+    """What such a query gives back."""
+
+    @property
+    def ranking(self) -> Ranking:
+        """The ranked points; their candidates carry the payloads."""
+        ...
+
+
+@runtime_checkable
+class LogicQueries(Protocol):
+    """A collection that answers logical queries; `query` may be a coroutine function."""
+
+    @property
+    def query(self) -> Any:
+        """`query(text, *, limit, query_filter, candidates, exact, min_truth, …)` → hits with a `ranking`."""
+        ...
+
+
+class DatabaseSource:
+    """A `LogicSearch` or `AsyncLogicSearch` as a source of documents.
+
+    Payloads as langchain-qdrant writes them (`page_content`, `metadata`) become the documents they were; any other
+    payload becomes the metadata.
+    """
+
+    def __init__(self, queries: LogicQueries) -> None:
+        self._query = queries.query
+        self._native = iscoroutinefunction(queries.query)
+
+    def search(self, query: str, wanted: Wanted) -> list[Document]:
+        """The best documents of the collection."""
+        if self._native:
+            raise InvalidOption("an asynchronous search answers `ainvoke` only; pass a LogicSearch to use `invoke`")
+        hits: RankedHits = self._query(query, **_arguments(wanted))
+        return ranked_documents(hits.ranking)
+
+    async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
+        """As `search`; awaited when the query is a coroutine function, else in a thread."""
+        if not self._native:
+            return await run_in_executor(None, self.search, query, wanted)
+        hits: RankedHits = await self._query(query, **_arguments(wanted))
+        return ranked_documents(hits.ranking)
+
+
+def _arguments(wanted: Wanted) -> dict[str, Any]:
+    return {
+        **wanted.search_kwargs,
+        "limit": wanted.k,
+        "candidates": wanted.fetch_k,
+        "exact": wanted.exact,
+        "min_truth": wanted.min_truth,
+        "query_filter": wanted.filter,
+    }

@@ -1,0 +1,48 @@
+"""Logic search over vectors in memory: the core's own pool, every row scored."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from langchain_core.documents import Document
+from langchain_core.runnables.config import run_in_executor
+
+from langchain_lcse.documents import document_of, ranked_documents
+from langchain_lcse.sources import Wanted
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.search import rank_pool
+
+__all__ = ["PoolSource"]
+
+
+class PoolSource:
+    """A pool as a source of documents; the result is always exact, and `filter` is a function of the document.
+
+    Args:
+        pool: Image vectors; a candidate's payload may be its document.
+        scorer: Reads and scores queries; its encoder made the vectors.
+    """
+
+    def __init__(self, pool: VectorPool, scorer: LogicScorer) -> None:
+        self._pool = pool
+        self._scorer = scorer
+
+    def search(self, query: str, wanted: Wanted) -> list[Document]:
+        """The best documents of the pool."""
+        return self._ranked(self._scorer.encode(query), wanted)
+
+    async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
+        """As `search`, in a thread."""
+        return await run_in_executor(None, self._ranked, await self._scorer.aencode(query), wanted)
+
+    def _ranked(self, encoded: EncodedQuery, wanted: Wanted) -> list[Document]:
+        if wanted.filter is None:
+            return ranked_documents(rank_pool(encoded, self._pool, limit=wanted.k, min_truth=wanted.min_truth))
+        order, _ = self._pool.top(encoded, min_truth=wanted.min_truth)
+        candidates = (self._pool.candidate(int(position)) for position in order)
+        kept = list(islice((c for c in candidates if wanted.filter(document_of(c))), wanted.k))
+        if not kept:
+            return []
+        return ranked_documents(rank_pool(encoded, VectorPool.of(kept)))

@@ -1,0 +1,116 @@
+"""A retriever that obeys *and*, *or* and *not*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import Field, PrivateAttr, SkipValidation
+
+from langchain_lcse.checked_options import CheckedOptions
+from langchain_lcse.child_runs import arun_as_child, run_as_child
+from langchain_lcse.choose_source import Source, choose_source
+from langchain_lcse.images import image_location
+from langchain_lcse.sources import DocumentSource, Wanted
+from langchain_lcse.vectors import VectorFunction
+from lcse_plugins.image_cache import ImageVectorCache
+from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from lcse_plugins.scorer import LogicScorer
+
+__all__ = ["LogicRetriever"]
+
+
+class LogicRetriever(CheckedOptions, BaseRetriever):
+    """Finds the documents whose pictures show what the query says and do not show what it excludes.
+
+        retriever = LogicRetriever(source=store, scorer=LogicScorer(encoder), k=5)
+        retriever.invoke("an umbrella and no person")
+        retriever.invoke("a dog", k=20, min_truth=0.5, filter=...)
+
+    Each document is a copy with its score in `metadata["relevance_score"]` and the reasons in `metadata["lcse"]`.
+    Fewer than `k` come back when the source holds fewer, or the filter or `min_truth` leaves fewer; none from an empty
+    source. A document that the source returns twice counts once. `bind(filter=…)` fixes a filter for all calls.
+
+    Raises:
+        InvalidOption: a setting, or an argument of a call, is out of its range.
+        QueryError: the query cannot be read.
+        InvalidCandidate: vectors do not fit the encoder or each other, or no document found has one.
+    """
+
+    source: SkipValidation[Source]
+    """A vector store; a `VectorPool` or `ImageIndex`; or a `qdrant_lcse.LogicSearch`, which scores in the database."""
+    scorer: LogicScorer | None = None
+    """Reads and scores queries; its encoder made the source's vectors. A store with `LcseEmbeddings` needs none, and a
+    `LogicSearch` has its own."""
+    k: int = 4
+    """How many documents to return."""
+    fetch_k: int = 1000
+    """How many candidates to fetch for each search vector of a query. Lower it if pictures must be encoded anew."""
+    min_truth: float | None = None
+    """Leave out documents for which the query holds less than this."""
+    exact: bool = False
+    """Search deeper until the result is proved or the source exhausted; `metadata["lcse"]["exact"]` says."""
+    search_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """More arguments for the source's own search, such as Qdrant's `search_params`."""
+    vectors: VectorFunction | None = None
+    """A function that gives the image vectors of documents; else they are read from the store or encoded."""
+    on_missing: Literal["drop", "raise"] = "drop"
+    """A document with no image vector is left out, or an error. That none has one is always an error."""
+    locate_image: Callable[[Document], ImageLocation | None] = image_location
+    """Which picture a document stands for, when its vector must be encoded."""
+    image_access: ImageAccess = DEFAULT_ACCESS
+    """What may be read to get a picture."""
+    image_cache: ImageVectorCache | None = None
+    """Keeps encoded pictures; give several retrievers the same to share it."""
+
+    _source: DocumentSource = PrivateAttr()
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Check the numbers and choose the way to search by the kind of the source."""
+        self._wanted()
+        self._source = choose_source(
+            self.source,
+            scorer=self.scorer,
+            vectors=self.vectors,
+            on_missing=self.on_missing,
+            locate=self.locate_image,
+            access=self.image_access,
+            cache=self.image_cache,
+        )
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filter: Any = None,
+        min_truth: float | None = None,
+    ) -> list[Document]:
+        wanted = self._wanted(k=k, filter=filter, min_truth=min_truth)
+        return run_as_child(run_manager.get_child(), lambda: self._source.search(query, wanted))
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filter: Any = None,
+        min_truth: float | None = None,
+    ) -> list[Document]:
+        wanted = self._wanted(k=k, filter=filter, min_truth=min_truth)
+        return await arun_as_child(run_manager.get_child(), self._source.asearch(query, wanted))
+
+    def _wanted(self, *, k: int | None = None, filter: Any = None, min_truth: float | None = None) -> Wanted:
+        return Wanted(
+            k=self.k if k is None else k,
+            fetch_k=self.fetch_k,
+            min_truth=self.min_truth if min_truth is None else min_truth,
+            exact=self.exact,
+            filter=filter,
+            search_kwargs=self.search_kwargs,
+        )

@@ -1,0 +1,143 @@
+"""Logic search over any LangChain vector store, by nothing but its nearest-vector search."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from langchain_core.documents import Document
+from langchain_core.runnables.config import run_in_executor
+from langchain_core.vectorstores import VectorStore
+
+from langchain_lcse.documents import ranked_documents
+from langchain_lcse.sources import Wanted
+from langchain_lcse.stores import document_key, facts_of, refusals_of
+from langchain_lcse.vectors import DocumentVectors
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidCandidate, LcseError
+from lcse_plugins.results import Candidate, Ranking
+from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.search import SearchRequest, advance, search_steps
+
+__all__ = ["StoreSource"]
+
+logger = logging.getLogger(__name__)
+
+
+class StoreSource:
+    """A vector store as a source of documents.
+
+    Args:
+        store: The store; it must search by vector.
+        scorer: Reads and scores queries; its encoder made the store's vectors.
+        vectors: Where the image vectors of its documents come from.
+        on_missing: What to do with a document that has no image vector.
+    """
+
+    def __init__(
+        self, store: VectorStore, scorer: LogicScorer, vectors: DocumentVectors, on_missing: Literal["drop", "raise"]
+    ) -> None:
+        self._store = store
+        self._scorer = scorer
+        self._vectors = vectors
+        self._on_missing = on_missing
+        self._facts = facts_of(store)
+
+    def search(self, query: str, wanted: Wanted) -> list[Document]:
+        """The best documents of the store."""
+        hunt = self._hunt(self._scorer.encode(query), wanted)
+        step = hunt.take(None)
+        while isinstance(step, SearchRequest):
+            step = hunt.take([self._nearest(vector, step.depth, wanted) for vector in step.vectors])
+        return ranked_documents(step)
+
+    async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
+        """As `search`; the store is awaited, arithmetic and encoding run in threads."""
+        hunt = self._hunt(await self._scorer.aencode(query), wanted)
+        step = await run_in_executor(None, hunt.take, None)
+        while isinstance(step, SearchRequest):
+            found = await asyncio.gather(*(self._anearest(vector, step.depth, wanted) for vector in step.vectors))
+            step = await run_in_executor(None, hunt.take, found)
+        return await run_in_executor(None, ranked_documents, step)
+
+    def _hunt(self, encoded: EncodedQuery, wanted: Wanted) -> _Hunt:
+        exhaustive = self._facts is not None and self._facts.exhaustive
+        return _Hunt(self, encoded, wanted, exhaustive=exhaustive)
+
+    def _nearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
+        with self._refusals(vector):
+            return self._store.similarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
+
+    async def _anearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
+        if self._facts is not None and self._facts.blocks_loop:
+            return await run_in_executor(None, self._nearest, vector, depth, wanted)
+        with self._refusals(vector):
+            return await self._store.asimilarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
+
+    @contextmanager
+    def _refusals(self, vector: FloatArray) -> Iterator[None]:
+        try:
+            yield
+        except LcseError:
+            raise
+        except refusals_of(self._store) as error:
+            raise InvalidCandidate(
+                f"the store could not be searched with a vector of {len(vector)} numbers ({error}); "
+                "are all its vectors made by the scorer's encoder?"
+            ) from error
+
+    def candidates(self, documents: dict[Hashable, Document]) -> dict[Hashable, Candidate | None]:
+        """Documents with their image vectors; None for one that has none.
+
+        Raises:
+            InvalidCandidate, ImageError: a document has no image vector, and none or not all may be left out.
+        """
+        vectors = self._vectors.of(list(documents.values()))
+        faults = [fault for fault in vectors if isinstance(fault, LcseError)]
+        if faults and (self._on_missing == "raise" or len(faults) == len(vectors)):
+            raise faults[0]
+        if faults:
+            logger.warning("%d of %d documents left out; the first: %s", len(faults), len(vectors), faults[0])
+        return {
+            key: None if isinstance(vector, LcseError) else Candidate(id=key, vector=vector, payload=document)
+            for (key, document), vector in zip(documents.items(), vectors, strict=True)
+        }
+
+    def key(self, document: Document) -> Hashable:
+        """What tells two documents of the store apart."""
+        return document_key(document, self._facts)
+
+
+class _Hunt:
+    """One search under way: each document's vector is read once, however many searches return it."""
+
+    def __init__(self, source: StoreSource, encoded: EncodedQuery, wanted: Wanted, *, exhaustive: bool) -> None:
+        self._source = source
+        self._known: dict[Hashable, Candidate | None] = {}
+        self._steps = search_steps(
+            encoded,
+            limit=wanted.k,
+            depth=wanted.fetch_k,
+            exact=wanted.exact,
+            exact_search=exhaustive,
+            min_truth=wanted.min_truth,
+        )
+
+    def take(self, found: Sequence[Sequence[Document]] | None) -> SearchRequest | Ranking:
+        """The next searches to run, or the ranking, given what the last searches found."""
+        if found is None:
+            return advance(self._steps)
+        keyed = [[(self._source.key(document), document) for document in documents] for documents in found]
+        new = {key: document for documents in keyed for key, document in documents if key not in self._known}
+        if new:
+            self._known.update(self._source.candidates(new))
+        return advance(self._steps, [[self._known[key] for key, _ in documents] for documents in keyed])
+
+
+def _arguments(wanted: Wanted) -> dict[str, Any]:
+    given = {} if wanted.filter is None else {"filter": wanted.filter}
+    return {**wanted.search_kwargs, **given}

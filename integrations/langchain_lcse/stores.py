@@ -1,0 +1,124 @@
+"""What is known of particular vector stores: how to read back the vectors that no public search returns.
+
+One table, `KNOWN_STORES`. A store that is not in it still works: its vectors come from a function of the user's, or
+from encoding the pictures its documents name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+from numpy.typing import ArrayLike
+
+__all__ = ["KNOWN_STORES", "StoreFacts", "document_key", "facts_of", "read_vectors", "refusals_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreFacts:
+    """What is known of one class of stores.
+
+    Attributes:
+        module: the module that defines it; never imported from here, for whoever holds a store has imported it.
+        name: its name there.
+        read: (store, ids) → id → stored vector; ids without one are left out.
+        document_id: the id under which the store keeps a document it returned.
+        exhaustive: whether a search compares with every vector, so that a result can be proved complete.
+        blocks_loop: whether its async search computes on the event loop instead of waiting.
+        refusal: the error, as (module, name), by which it refuses a vector that does not fit.
+    """
+
+    module: str
+    name: str
+    read: Callable[[Any, list[Any]], Mapping[Any, ArrayLike]]
+    document_id: Callable[[Document], Any] = lambda document: document.id
+    exhaustive: bool = False
+    blocks_loop: bool = False
+    refusal: tuple[str, str] = ("builtins", "ValueError")
+
+
+def _read_in_memory(store: Any, ids: list[str]) -> dict[str, ArrayLike]:
+    kept = {key: store.store.get(key) for key in ids}
+    return {key: entry["vector"] for key, entry in kept.items() if entry is not None}
+
+
+def _read_qdrant(store: Any, ids: list[str | int]) -> dict[str | int, ArrayLike]:
+    name = store.vector_name
+    points = store.client.retrieve(
+        store.collection_name, ids=ids, with_payload=False, with_vectors=[name] if name else True
+    )
+    vectors = {point.id: point.vector.get(name) if isinstance(point.vector, dict) else point.vector for point in points}
+    return {key: vector for key, vector in vectors.items() if vector is not None}
+
+
+def _read_chroma(store: Any, ids: list[str]) -> dict[str, ArrayLike]:
+    kept = store.get(ids=ids, include=["embeddings"])
+    return dict(zip(kept["ids"], kept["embeddings"], strict=True))
+
+
+KNOWN_STORES = (
+    StoreFacts(
+        module="langchain_core.vectorstores",
+        name="InMemoryVectorStore",
+        read=_read_in_memory,
+        exhaustive=True,
+        blocks_loop=True,
+    ),
+    StoreFacts(
+        module="langchain_qdrant",
+        name="QdrantVectorStore",
+        read=_read_qdrant,
+        document_id=lambda document: document.metadata.get("_id"),
+        refusal=("langchain_qdrant.qdrant", "QdrantVectorStoreError"),
+    ),
+    StoreFacts(
+        module="langchain_chroma",
+        name="Chroma",
+        read=_read_chroma,
+        refusal=("chromadb.errors", "InvalidArgumentError"),
+    ),
+)
+
+
+def facts_of(store: VectorStore | None) -> StoreFacts | None:
+    """The facts that hold for a store, or None when its class is not known."""
+    for facts in KNOWN_STORES:
+        kind = _loaded(facts.module, facts.name)
+        if kind is not None and isinstance(store, kind):
+            return facts
+    return None
+
+
+def refusals_of(store: VectorStore) -> tuple[type[Exception], ...]:
+    """The errors by which a store refuses a vector that does not fit."""
+    facts = facts_of(store)
+    own = _loaded(*facts.refusal) if facts else None
+    return (ValueError,) if own is None else (ValueError, own)
+
+
+def _loaded(module: str, name: str) -> type[Any] | None:
+    """A class of a module that somebody has imported, if so."""
+    return getattr(sys.modules.get(module), name, None)
+
+
+def document_key(document: Document, facts: StoreFacts | None = None) -> Hashable:
+    """What tells two results apart: the store's id, else all of the document's content."""
+    key: Hashable = facts.document_id(document) if facts else document.id
+    if key is not None:
+        return key
+    return (document.page_content, repr(sorted(document.metadata.items(), key=repr)))
+
+
+def read_vectors(store: VectorStore, documents: Sequence[Document]) -> list[ArrayLike | None]:
+    """The vector a known store keeps for each document; None where it keeps none, or the store is not known."""
+    facts = facts_of(store)
+    if facts is None:
+        return [None] * len(documents)
+    keys = [facts.document_id(document) for document in documents]
+    wanted = [key for key in dict.fromkeys(keys) if key is not None]
+    kept = facts.read(store, wanted) if wanted else {}
+    return [kept.get(key) for key in keys]

@@ -1,0 +1,101 @@
+"""A tool by which an agent searches pictures, sees them, and is told why each was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import run_in_executor
+from langchain_core.tools import StructuredTool, ToolException
+from pydantic import BaseModel, Field, ValidationError
+
+from langchain_lcse.blocks import Block, PictureBudget, result_blocks
+from langchain_lcse.images import image_location
+from lcse_plugins.errors import LcseError
+from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
+
+__all__ = ["TOOL_DESCRIPTION", "logic_search_tool"]
+
+MAX_K = 20
+
+TOOL_DESCRIPTION = """\
+Search the picture collection by what the pictures show and do not show. Returns the best pictures, each with the \
+reason for its place.
+
+Write what must be seen as short noun phrases, joined by logic:
+- plain English: "a street without cars", "a dog and a cat", "a beach or a pool", "neither people nor cars"
+- or explicitly: AND, OR, NOT, parentheses, quotes around phrases: "street AND NOT (car OR truck)", "dog -leash"
+Name things that can be seen; avoid moods, counts and instructions. Never rephrase an exclusion into its opposite: \
+say what is not wanted."""
+
+
+class SearchPictures(BaseModel):
+    """What the tool is called with."""
+
+    query: str = Field(description='What the pictures must show and must not show, such as "a street without cars".')
+    k: int = Field(default=4, ge=1, le=MAX_K, description="How many pictures to return.")
+
+
+def logic_search_tool(
+    retriever: BaseRetriever,
+    *,
+    name: str = "search_pictures",
+    description: str = TOOL_DESCRIPTION,
+    max_bytes: int = 1_500_000,
+    max_side: int = 768,
+    locate_image: Callable[[Document], ImageLocation | None] = image_location,
+    image_access: ImageAccess = DEFAULT_ACCESS,
+) -> StructuredTool:
+    """A tool: a query in; texts and pictures as content blocks out, the documents as artifact.
+
+    Pictures with a public URL are handed on as URLs; others are read, made small and sent inside. What goes wrong
+    comes back as a tool message with status `error` that says what to do.
+
+    Args:
+        retriever: A `LogicRetriever`, or another retriever that takes `k` with each call.
+        name: What the model calls.
+        description: What the model is told; the default teaches the query language.
+        max_bytes: The most characters of base64 that all pictures of one call may take; 0 sends none.
+        max_side: Pixels of a picture's longer side.
+        locate_image: Which picture a document stands for.
+        image_access: What may be read to get a picture.
+    """
+    budget = PictureBudget(max_bytes=max_bytes, max_side=max_side, locate=locate_image, access=image_access)
+
+    def search(query: str, k: int, config: RunnableConfig) -> tuple[list[Block], list[Document]]:
+        try:
+            documents = retriever.invoke(query, config, k=k)
+        except LcseError as error:
+            raise ToolException(_told(error)) from error
+        return result_blocks(query, documents, budget), documents
+
+    async def asearch(query: str, k: int, config: RunnableConfig) -> tuple[list[Block], list[Document]]:
+        try:
+            documents = await retriever.ainvoke(query, config, k=k)
+        except LcseError as error:
+            raise ToolException(_told(error)) from error
+        return await run_in_executor(None, result_blocks, query, documents, budget), documents
+
+    return StructuredTool.from_function(
+        func=search,
+        coroutine=asearch,
+        name=name,
+        description=description,
+        args_schema=SearchPictures,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        handle_validation_error=_misused,
+    )
+
+
+def _told(error: LcseError) -> str:
+    return f"The search failed: {error}"
+
+
+def _misused(error: ValidationError | Any) -> str:
+    faults: Sequence[Any] = error.errors() if isinstance(error, ValidationError) else ()
+    said = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
+    return f"The search was called wrongly: {said or error}. Pass query, a text, and k from 1 to {MAX_K}."

@@ -1,0 +1,88 @@
+"""The image vectors of documents: from a function of the user's, from the store that holds them, or by encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+from numpy.typing import ArrayLike
+
+from langchain_lcse.images import image_location
+from langchain_lcse.stores import read_vectors
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidCandidate, LcseError
+from lcse_plugins.image_cache import ImageVectorCache
+from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation, read_images
+
+__all__ = ["DocumentVectors", "VectorFunction"]
+
+VectorFunction: TypeAlias = Callable[[Sequence[Document]], Sequence[ArrayLike | None]]
+"""One image vector for each document, None where there is none."""
+
+
+class DocumentVectors:
+    """Finds the image vector of each document: the first of three ways that has one. Safe between threads.
+
+    Args:
+        cache: Encodes pictures, each distinct one once.
+        vectors: A function of the user's.
+        store: The store the documents came from; read when its class is known.
+        locate: Which picture a document stands for.
+        access: What may be read to get a picture.
+    """
+
+    def __init__(
+        self,
+        cache: ImageVectorCache,
+        *,
+        vectors: VectorFunction | None = None,
+        store: VectorStore | None = None,
+        locate: Callable[[Document], ImageLocation | None] = image_location,
+        access: ImageAccess = DEFAULT_ACCESS,
+    ) -> None:
+        self._cache = cache
+        self._vectors = vectors
+        self._store = store
+        self._locate = locate
+        self._access = access
+
+    def of(self, documents: Sequence[Document]) -> list[FloatArray | LcseError]:
+        """The (d,) image vector of each document; for one that has none, the reason."""
+        found: list[ArrayLike | LcseError | None] = [None] * len(documents)
+        for read in (self._given, self._stored, self._encoded):
+            missing = [i for i, vector in enumerate(found) if vector is None]
+            if missing:
+                for i, vector in zip(missing, read([documents[i] for i in missing]), strict=True):
+                    found[i] = vector
+        return [v if isinstance(v, LcseError) else np.ravel(np.asarray(v, dtype=np.float32)) for v in found]
+
+    def _given(self, documents: Sequence[Document]) -> Sequence[ArrayLike | None]:
+        if self._vectors is None:
+            return [None] * len(documents)
+        given = self._vectors(documents)
+        if len(given) != len(documents):
+            raise InvalidCandidate(f"the vectors function gave {len(given)} vectors for {len(documents)} documents")
+        return given
+
+    def _stored(self, documents: Sequence[Document]) -> Sequence[ArrayLike | None]:
+        return [None] * len(documents) if self._store is None else read_vectors(self._store, documents)
+
+    def _encoded(self, documents: Sequence[Document]) -> Sequence[FloatArray | LcseError]:
+        places = [self._locate(document) for document in documents]
+        pictures = read_images((place for place in places if place is not None), access=self._access)
+        vectors = iter(self._cache.vectors(pictures))
+        return [
+            _no_picture(document) if place is None else next(vectors)
+            for document, place in zip(documents, places, strict=True)
+        ]
+
+
+def _no_picture(document: Document) -> InvalidCandidate:
+    name = document.id or document.page_content[:60] or "with no content"
+    return InvalidCandidate(
+        f"document {name!r} has no stored vector that can be read and names no picture; put a path or URL into "
+        "metadata['image_path'], or pass vectors=, a function that gives the image vectors of documents"
+    )

@@ -1,0 +1,47 @@
+"""Small copies of pictures, for pages and messages that carry them inside."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+from lcse_plugins.encoders.images import load_image
+from lcse_plugins.encoders.protocol import ImageSource
+from lcse_plugins.errors import InvalidOption
+
+__all__ = ["SMALLEST_SIDE", "jpeg_thumbnail"]
+
+SMALLEST_SIDE = 64
+"""Pixels of the longer side below which a picture is not shrunk: it would show nothing."""
+
+QUALITY = 85
+"""JPEG quality: artefacts are hard to see, and files a fifth the size of the best quality's."""
+
+
+def jpeg_thumbnail(source: ImageSource, *, max_side: int = 768, max_bytes: int | None = None) -> bytes | None:
+    """The picture as a JPEG file whose longer side is at most `max_side`; upright, without metadata.
+
+    Args:
+        source: a path, the bytes of a file, or a PIL image, which is not changed.
+        max_side: pixels of the longer side; smaller pictures keep their size.
+        max_bytes: shrink further, by halves, until the file is no larger than this.
+
+    Returns:
+        The file, or None when even a picture of `SMALLEST_SIDE` pixels would be larger than `max_bytes`.
+
+    Raises:
+        ImageError: the picture cannot be read.
+        InvalidOption: `max_side` is too small.
+    """
+    if max_side < SMALLEST_SIDE:
+        raise InvalidOption(f"max_side is at least {SMALLEST_SIDE} pixels, not {max_side}")
+    loaded = load_image(source)
+    picture = loaded.copy() if loaded is source else loaded
+    while True:
+        picture.thumbnail((max_side, max_side))
+        stream = BytesIO()
+        picture.save(stream, "JPEG", quality=QUALITY, optimize=True)
+        if max_bytes is None or stream.tell() <= max_bytes:
+            return stream.getvalue()
+        if max(picture.size) <= SMALLEST_SIDE:
+            return None
+        max_side = max(SMALLEST_SIDE, max(picture.size) // 2)
