@@ -13,16 +13,14 @@ import binascii
 import os
 import re
 import stat
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote_to_bytes, urlsplit
 from urllib.request import url2pathname
 
+from lcse_plugins.encoders.images import map_ahead
 from lcse_plugins.errors import ImageError, InvalidOption
 
 __all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "read_image", "read_images"]
@@ -103,8 +101,6 @@ def read_images(
         access: what may be read.
         workers: threads that read ahead, which is also the most pictures held; 0 reads in the calling thread.
     """
-    if workers < 0:
-        raise InvalidOption(f"workers is at least 0, not {workers}")
 
     def read(location: ImageLocation) -> bytes | ImageError:
         try:
@@ -112,21 +108,7 @@ def read_images(
         except ImageError as error:
             return error
 
-    if workers == 0:
-        yield from map(read, locations)
-        return
-    rest = iter(locations)
-    with ThreadPoolExecutor(workers, thread_name_prefix="lcse-read") as pool:
-        ahead: deque[Future[bytes | ImageError]] = deque()
-        try:
-            ahead.extend(pool.submit(read, location) for location in islice(rest, workers))
-            while ahead:
-                picture = ahead.popleft().result()
-                ahead.extend(pool.submit(read, location) for location in islice(rest, 1))
-                yield picture
-        finally:
-            for future in ahead:
-                future.cancel()
+    return map_ahead(read, locations, workers=workers, prefetch=max(workers, 1))
 
 
 def _from_path(path: str | Path, access: ImageAccess) -> bytes:

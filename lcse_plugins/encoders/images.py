@@ -31,6 +31,7 @@ __all__ = [
     "iter_images",
     "load_image",
     "map_ahead",
+    "names_picture",
     "walk_images",
 ]
 

@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lcse_plugins.encoders.images import MAX_PIXELS, content_hash, iter_images, load_image, walk_images
+from lcse_plugins.encoders.images import (
+    MAX_PIXELS,
+    content_hash,
+    iter_images,
+    load_image,
+    names_picture,
+    walk_images,
+)
 from lcse_plugins.errors import ImageError, InvalidOption
 
 
@@ -290,6 +297,12 @@ def test_no_more_than_prefetch_pictures_wait(tmp_path: Path) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("lcse-images")]
     with pytest.raises(InvalidOption):
         next(iter_images([path], prefetch=0))
+
+
+def test_a_picture_is_told_by_its_name() -> None:
+    assert names_picture(Path("d.webp"))
+    assert all(map(names_picture, ["a.png", "b/c.JPG"]))
+    assert not any(map(names_picture, ["a.txt", "png", ".png", "a.png.pdf", ""]))
 
 
 def test_content_hash_is_of_bytes_wherever_they_are(tmp_path: Path) -> None:
