@@ -12,9 +12,8 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +29,7 @@ _PASSING = ("locked", "full", "readonly", "unable to open", "I/O")  # SQLite's w
 _META = ("format", "encoder_id", "dimension", "dtype", "folder", "vectors_file")
 
 
-@dataclass(frozen=True, slots=True)
-class FileRecord:
+class FileRecord(NamedTuple):
     """What the index knows of one picture file.
 
     Attributes:
@@ -53,7 +51,7 @@ class FileRecord:
     fault: str | None = None
 
 
-_COLUMNS = ", ".join(field.name for field in fields(FileRecord))
+_COLUMNS = ", ".join(FileRecord._fields)
 
 
 def is_own_file(name: str) -> bool:
@@ -111,7 +109,7 @@ class IndexStore:
             self.dtype: np.dtype[Any] = np.dtype(meta["dtype"])
             self.dimension = int(meta["dimension"])
             self.vectors_file = path / meta["vectors_file"]
-            self.records = {row[0]: FileRecord(*row) for row in rows}
+            self.records = {row[0]: FileRecord._make(row) for row in rows}
             self._next_row = self._count_rows()
         except IndexFileError:
             self.close()
@@ -170,13 +168,12 @@ class IndexStore:
         lines, written = iter(table), []
         for record in records:
             if record.row is None and record.fault is None:
-                record = replace(record, row=self._next_row, checksum=zlib.crc32(next(lines).tobytes()))
+                record = record._replace(row=self._next_row, checksum=zlib.crc32(next(lines).tobytes()))
                 self._next_row += 1
             written.append(record)
         with self._faults(), self._table:
-            marks = ", ".join("?" for _ in fields(FileRecord))
-            rows = [astuple(record) for record in written]
-            self._table.executemany(f"INSERT OR REPLACE INTO files VALUES ({marks})", rows)
+            marks = ", ".join("?" for _ in FileRecord._fields)
+            self._table.executemany(f"INSERT OR REPLACE INTO files VALUES ({marks})", written)
         self.records.update({record.path: record for record in written})
 
     def finish(self, *, folder: Path, keep: Sequence[str]) -> None:
@@ -186,7 +183,7 @@ class IndexStore:
         moved = [record.row for record in order] != list(range(self._next_row))
         if moved:
             self._rewrite([int(record.row or 0) for record in order])
-            records.update({record.path: replace(record, row=row) for row, record in enumerate(order)})
+            records.update({record.path: record._replace(row=row) for row, record in enumerate(order)})
         rows = [(record.row, record.path) for record in records.values()] if moved else []
         gone = [(path,) for path in self.records.keys() - records.keys()]
         with self._faults(), self._table:

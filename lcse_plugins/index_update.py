@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, get_args
@@ -120,15 +120,15 @@ class _Update:
             if record.size > MAX_BYTES:
                 raise ImageError(path, f"{record.size:,} bytes are too many; at most {MAX_BYTES:,} are read")
             data = path.read_bytes()
-            record = replace(record, sha256=content_hash(data))
+            record = record._replace(sha256=content_hash(data))
             twin = self.by_content.get(record.sha256)
             if twin:  # touched, moved or copied: it shares the row until the rows are put in order
-                return replace(record, row=twin.row, checksum=twin.checksum), None
+                return record._replace(row=twin.row, checksum=twin.checksum), None
             return record, load_image(data)
         except ImageError as error:
-            return replace(record, fault=error.reason), None
+            return record._replace(fault=error.reason), None
         except OSError as error:
-            return replace(record, fault=f"cannot be read ({error.strerror or error})"), None
+            return record._replace(fault=f"cannot be read ({error.strerror or error})"), None
 
     def _batch(self, stream: Iterator[tuple[FileRecord, Image.Image | None]]) -> int:
         """Encode and write the files of one batch; how many they were."""
