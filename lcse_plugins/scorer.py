@@ -21,7 +21,7 @@ from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
-from lcse_plugins.errors import CalibrationError, EncoderError, LcseError
+from lcse_plugins.errors import CalibrationError, EncoderError, InvalidCandidate, LcseError
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, read_with
 from lcse_plugins.pool import VectorPool
@@ -84,11 +84,18 @@ class LogicScorer:
 
         Raises:
             QueryError: the query cannot be read.
-            InvalidCandidate: a vector is NaN, zero or of the wrong length, or there is none.
+            InvalidCandidate: a vector is NaN, zero or of the wrong length, or there is none; or the pool says that
+                another encoder made it.
             InvalidOption: `limit` or `min_truth` is out of range.
         """
         check_limits(limit, min_truth)
-        return rank_pool(self.encode(query), _as_pool(candidates), limit=limit, min_truth=min_truth)
+        pool = _as_pool(candidates)
+        maker = getattr(pool, "encoder_id", self.encoder.encoder_id)
+        if maker != self.encoder.encoder_id:
+            raise InvalidCandidate(
+                f"these images were encoded by {maker!r}, the query by {self.encoder.encoder_id!r}; use one encoder"
+            )
+        return rank_pool(self.encode(query), pool, limit=limit, min_truth=min_truth)
 
     def search(
         self,

@@ -20,7 +20,7 @@ from PIL import Image
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
-from lcse_plugins.errors import EncoderError, ImageError, IndexFileError, InvalidOption
+from lcse_plugins.errors import EncoderError, ImageError, IndexFileError, InvalidCandidate, InvalidOption
 from lcse_plugins.index import ImageIndex
 from lcse_plugins.scorer import LogicScorer
 
@@ -267,6 +267,8 @@ def test_the_scorer_searches_an_index(tmp_path: Path, encoder: ColourEncoder) ->
     assert ranking.exact
     assert ranking[0].id == "red.png"
     assert ranking[0].candidate.payload == tmp_path / "photos" / "red.png"
+    with pytest.raises(InvalidCandidate, match="encoded by 'colours-1', the query by 'colours-2'"):
+        LogicScorer(ColourEncoder("colours-2")).search("red", index)
     in_memory = scorer.rank("red and not green", np.array(index.vectors), limit=5)
     assert [index.ids[int(str(result.id))] for result in in_memory] == [result.id for result in ranking]
 
