@@ -9,7 +9,7 @@ import numpy as np
 
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
-from lcse_plugins.edit import edits_nothing, score_tree
+from lcse_plugins.edit import edits_nothing, score_ceiling, score_tree
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.evidence import ConceptEvidence, probability
 from lcse_plugins.parsing.result import Parse
@@ -79,11 +79,27 @@ class EncodedQuery:
 
     def score_similarities(self, similarities: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n,) scores and (n,) truths from (n, 1 + m) products of image vectors with `matrix`."""
-        columns = {concept: similarities[:, i] for i, concept in enumerate(self.concepts, start=1)}
-        scores, truths = score_tree(
-            self.scored_tree, similarities[:, 0], columns, calibration=self.calibration, config=self.config
+        scores, truth = self._score(similarities)
+        return scores, probability(truth)
+
+    def scores(self, similarities: FloatArray) -> FloatArray:
+        """(n,) scores from the same products."""
+        return self._score(similarities)[0]
+
+    def score_ceiling(self, similarities: FloatArray) -> FloatArray:
+        """(n,) numbers not below the scores, at a fraction of the work, from the same products."""
+        holistic, columns = self._columns(similarities)
+        ceiling: FloatArray = score_ceiling(
+            self.scored_tree, holistic, columns, calibration=self.calibration, config=self.config
         )
-        return scores, truths
+        return ceiling
+
+    def _score(self, similarities: FloatArray) -> tuple[FloatArray, FloatArray]:
+        holistic, columns = self._columns(similarities)
+        return score_tree(self.scored_tree, holistic, columns, calibration=self.calibration, config=self.config)
+
+    def _columns(self, similarities: FloatArray) -> tuple[FloatArray, dict[str, FloatArray]]:
+        return similarities[:, 0], {name: similarities[:, i] for i, name in enumerate(self.concepts, start=1)}
 
     def evidence(self, similarities: FloatArray) -> tuple[ConceptEvidence, ...]:
         """The evidence of one image from its (1 + m,) products with `matrix`."""

@@ -58,8 +58,7 @@ def gather_logits(similarities: Mapping[str, Array], calibration: Calibration) -
     """Concept → (n,) logits β (s - μ) from concept → (n,) similarities."""
     logits = {}
     for concept, similarity in similarities.items():
-        xp = array_namespace(similarity)
-        logits[concept] = xp.clip((similarity - calibration.mu) * calibration.beta, -LARGEST_LOGIT, LARGEST_LOGIT)
+        logits[concept] = ((similarity - calibration.mu) * calibration.beta).clip(-LARGEST_LOGIT, LARGEST_LOGIT)
     return logits
 
 

@@ -8,6 +8,7 @@ the two agree.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -17,7 +18,7 @@ from lcse_plugins.config import ScoringConfig
 from lcse_plugins.evidence import Array, Logits, probability
 from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, ordered
 
-__all__ = ["evaluate", "power_mean", "soft_logit", "truth_logit"]
+__all__ = ["evaluate", "power_mean", "soft_floor", "soft_logit", "truth_ceiling", "truth_logit"]
 
 
 def evaluate(query: Query, logits: Logits, *, config: ScoringConfig) -> Array:
@@ -54,6 +55,42 @@ def soft_logit(logits: Sequence[Array]) -> Array:
     return _mean_logit(logits, 1.0)
 
 
+def truth_ceiling(tree: Query, logits: Logits, *, config: ScoringConfig) -> Array:
+    """(n,) numbers not below `truth_logit`, by comparisons and sums alone: what a fast first look can afford.
+
+    Not for the `probabilistic` aggregator, whose OR exceeds its children.
+    """
+    match tree:
+        case Concept(text):
+            return logits[text]
+        case Not(Concept(text)):
+            return -logits[text]
+        case And(children) | Or(children) | Plain(children):
+            parts = [truth_ceiling(child, logits, config=config) for child in children]
+        case Not():
+            raise AssertionError("negation stands at the leaves of a canonical tree")
+    xp = array_namespace(*parts)
+    if isinstance(tree, And) and config.aggregator == "minmax":
+        return functools.reduce(xp.minimum, parts)
+    if isinstance(tree, And) and config.gamma_and == -1.0:
+        # -log mean w is at most the mean of the -log w, and at most the smallest of them + log m.
+        mean = sum(parts[1:], parts[0]) / len(parts)
+        return xp.minimum(mean, functools.reduce(xp.minimum, parts) + math.log(len(parts)))
+    return functools.reduce(xp.maximum, parts)
+
+
+def soft_floor(logits: Sequence[Array]) -> Array:
+    """(n,) numbers not above `soft_logit`, by comparisons and sums alone.
+
+    A mean is at least its smallest term, and at least its largest term divided by their number.
+    """
+    if len(logits) == 1:
+        return logits[0]
+    xp, m = array_namespace(*logits), len(logits)
+    low, high = functools.reduce(xp.minimum, logits), functools.reduce(xp.maximum, logits)
+    return xp.maximum(low, (high - math.log(2 * m)).clip(None, -math.log(2 * (m - 1))))
+
+
 def _combine(group: And | Or | Plain, parts: list[Array], config: ScoringConfig) -> Array:
     if isinstance(group, Plain):
         return _mean_logit(parts, 1.0)
@@ -79,7 +116,7 @@ def _mean_logit(parts: Sequence[Array], gamma: float) -> Array:
         mean = _log_odds_of_mean(x)
     else:
         mean = -_log_expm1(-_log_power_mean(-_softplus(-x), gamma))
-    return xp.clip(mean, low, high)
+    return mean.clip(low, high)
 
 
 def _product_logit(parts: Sequence[Array]) -> Array:
@@ -96,7 +133,7 @@ def _log_power_mean(log_p: Array, gamma: float) -> Array:
     scaled = gamma * log_p
     near = xp.max(xp.abs(scaled), axis=0) <= 0.5
     # Where all probabilities are near one, their mean is too: its distance from one is kept, not one minus it.
-    close = xp.log1p(xp.mean(xp.expm1(xp.clip(scaled, -0.5, 0.5)), axis=0))
+    close = xp.log1p(xp.mean(xp.expm1(scaled.clip(-0.5, 0.5)), axis=0))
     return xp.where(near, close, _log_mean_exp(scaled)) / gamma
 
 
@@ -114,18 +151,18 @@ def _log_odds_of_mean(x: Array) -> Array:
     rest = small * share
     above = x >= 0
     tiny = float(xp.finfo(x.dtype).smallest_normal)
-    pro = xp.clip(xp.sum(xp.where(above, share, rest), axis=0), tiny, None)
-    contra = xp.clip(xp.sum(xp.where(above, rest, share), axis=0), tiny, None)
+    pro = xp.sum(xp.where(above, share, rest), axis=0).clip(tiny, None)
+    contra = xp.sum(xp.where(above, rest, share), axis=0).clip(tiny, None)
     return xp.log(pro) - xp.log(contra)
 
 
 def _softplus(x: Array) -> Array:
     xp = array_namespace(x)
-    return xp.clip(x, 0.0, None) + xp.log1p(xp.exp(-xp.abs(x)))
+    return x.clip(0.0, None) + xp.log1p(xp.exp(-xp.abs(x)))
 
 
 def _log_expm1(y: Array) -> Array:
     """log(e^y - 1) for y ≥ 0, finite also where y underflows to zero."""
     xp = array_namespace(y)
-    positive = xp.clip(y, float(xp.finfo(y.dtype).smallest_normal), None)
+    positive = y.clip(float(xp.finfo(y.dtype).smallest_normal), None)
     return positive + xp.log(-xp.expm1(-positive))

@@ -39,6 +39,7 @@ __all__ = [
     "format_query",
     "from_flat",
     "from_json",
+    "has_logic",
     "is_constrained",
     "leaves",
     "ordered",
@@ -210,15 +211,16 @@ def contradictions(query: Query) -> tuple[str, ...]:
 
 def is_constrained(query: Query) -> bool:
     """Whether the query states any logic; without it the correction is exactly zero."""
-    return _has_logic(canonical(query))
+    return has_logic(canonical(query))
 
 
-def _has_logic(query: Query) -> bool:
-    match query:
+def has_logic(tree: Query) -> bool:
+    """The same for a tree that is canonical."""
+    match tree:
         case Concept():
             return False
         case Plain(children):
-            return any(_has_logic(child) for child in children)
+            return any(has_logic(child) for child in children)
         case _:
             return True
 
