@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,7 +18,7 @@ from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.image_sources import ImageAccess, ImageLocation, read_images
 
-__all__ = ["VectorLookup", "node_vectors", "picture_of"]
+__all__ = ["VectorLookup", "alook_up", "look_up", "node_vectors", "picture_of", "without_vector"]
 
 VectorLookup: TypeAlias = BasePydanticVectorStore | Callable[[Sequence[str]], Mapping[str, Sequence[float]]]
 """Where stored vectors are found: a vector store, or a function from node ids to the vectors it knows."""
@@ -44,8 +45,40 @@ def picture_of(node: BaseNode) -> ImageLocation | None:
     return path if isinstance(path, str | Path) and names_picture(path) else None
 
 
+def without_vector(nodes: Sequence[BaseNode], *, dimension: int) -> list[str]:
+    """Ids of the image nodes that carry no usable vector of that length themselves: those to look up."""
+    return [n.node_id for n in nodes if _is_image(n, picture_of(n)) and _usable(n.embedding, dimension) is None]
+
+
+def look_up(stored: VectorLookup, node_ids: list[str]) -> Mapping[str, Any]:
+    """The vectors that are stored for some of the ids.
+
+    Raises:
+        InvalidOption: the store cannot give them back.
+    """
+    if isinstance(stored, SimpleVectorStore):
+        return stored.data.embedding_dict
+    if not isinstance(stored, BasePydanticVectorStore):
+        return stored(node_ids)
+    try:
+        nodes = stored.get_nodes(node_ids=node_ids) if node_ids else []
+    except NotImplementedError as error:
+        raise InvalidOption(
+            f"{type(stored).__name__} does not give nodes back; pass a function from node ids to vectors instead"
+        ) from error
+    return {node.node_id: node.embedding for node in nodes}
+
+
+async def alook_up(stored: VectorLookup, node_ids: list[str]) -> Mapping[str, Any]:
+    """As `look_up`, off the event loop; a store with nothing but an asynchronous client is awaited."""
+    if isinstance(stored, SimpleVectorStore) or not isinstance(stored, BasePydanticVectorStore) or stored.client:
+        return await asyncio.to_thread(look_up, stored, node_ids)
+    nodes = await stored.aget_nodes(node_ids=node_ids) if node_ids else []
+    return {node.node_id: node.embedding for node in nodes}
+
+
 def node_vectors(
-    nodes: Sequence[BaseNode], *, cache: ImageVectorCache, access: ImageAccess, stored: VectorLookup | None = None
+    nodes: Sequence[BaseNode], *, cache: ImageVectorCache, access: ImageAccess, stored: Mapping[str, Any]
 ) -> list[FloatArray | ImageError]:
     """The (d,) image vector of each node, or the reason why it has none.
 
@@ -53,30 +86,27 @@ def node_vectors(
     and is a usable vector; else from the picture, which `cache` encodes unless it knows it.
     """
     dimension = cache.encoder.dimension
-    pictures = [picture_of(node) for node in nodes]
     found: dict[int, FloatArray | ImageError] = {}
+    reading: dict[int, ImageLocation] = {}
     for i, node in enumerate(nodes):
-        if pictures[i] is None and not isinstance(node, ImageNode):
+        picture = picture_of(node)
+        if not _is_image(node, picture):
             found[i] = ImageError(f"node {node.node_id}", "has no picture")
         elif (own := _usable(node.embedding, dimension)) is not None:
             found[i] = own
-    if stored is not None:
-        known = _looked_up(stored, [nodes[i].node_id for i in _absent(found, nodes)])
-        for i in _absent(found, nodes):
-            if (vector := _usable(known.get(nodes[i].node_id), dimension)) is not None:
-                found[i] = vector
-    reading = {i: picture for i in _absent(found, nodes) if (picture := pictures[i]) is not None}
+        elif (known := _usable(stored.get(node.node_id), dimension)) is not None:
+            found[i] = known
+        elif picture is not None:
+            reading[i] = picture
+        else:
+            reason = f"has neither a picture nor a usable embedding of {dimension} dimensions"
+            found[i] = ImageError(f"node {node.node_id}", reason)
     found.update(zip(reading, cache.vectors(read_images(reading.values(), access=access)), strict=True))
-    found.update({i: ImageError(f"node {nodes[i].node_id}", _no_vector(dimension)) for i in _absent(found, nodes)})
     return [found[i] for i in range(len(nodes))]
 
 
-def _absent(found: Mapping[int, Any], nodes: Sequence[BaseNode]) -> list[int]:
-    return [i for i in range(len(nodes)) if i not in found]
-
-
-def _no_vector(dimension: int) -> str:
-    return f"has neither a picture nor a usable embedding of {dimension} dimensions"
+def _is_image(node: BaseNode, picture: ImageLocation | None) -> bool:
+    return picture is not None or isinstance(node, ImageNode)
 
 
 def _inline(base64: str) -> str:
@@ -89,19 +119,3 @@ def _usable(vector: Any, dimension: int) -> FloatArray | None:
     with np.errstate(over="ignore"):
         row = np.asarray(vector, dtype=np.float32)
     return row if np.isfinite(row).all() and row.any() else None
-
-
-def _looked_up(stored: VectorLookup, node_ids: list[str]) -> Mapping[str, Any]:
-    if not node_ids:
-        return {}
-    if isinstance(stored, SimpleVectorStore):
-        return stored.data.embedding_dict
-    if not isinstance(stored, BasePydanticVectorStore):
-        return stored(node_ids)
-    try:
-        nodes: Iterable[BaseNode] = stored.get_nodes(node_ids=node_ids)
-    except NotImplementedError as error:
-        raise InvalidOption(
-            f"{type(stored).__name__} does not give nodes back; pass a function from node ids to vectors instead"
-        ) from error
-    return {node.node_id: node.embedding for node in nodes}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.scorer import LogicScorer
 from llama_index_lcse.fields import ConfigField, EncoderField, ParserField, encoder_name, option_error
 from llama_index_lcse.made_once import MadeOnce
-from llama_index_lcse.node_images import VectorLookup, node_vectors
+from llama_index_lcse.node_images import VectorLookup, alook_up, look_up, node_vectors, without_vector
 from llama_index_lcse.node_ranking import OnMissing, rank_nodes
 
 __all__ = ["LogicPostprocessor"]
@@ -125,7 +125,8 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
     ) -> list[NodeWithScore]:
         with self._reranking(nodes, query_bundle) as (text, returned):
             if nodes:
-                returned.extend(self._ranked(nodes, self.scorer.encode(text)))
+                encoded = self.scorer.encode(text)
+                returned.extend(self._ranked(nodes, encoded, self._stored(nodes)))
         return returned
 
     async def _apostprocess_nodes(
@@ -135,7 +136,8 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
             if nodes:
                 scorer = (await asyncio.to_thread(self._made)).scorer
                 encoded = await scorer.aencode(text)
-                returned.extend(await asyncio.to_thread(self._ranked, nodes, encoded))
+                stored = await self._astored(nodes)
+                returned.extend(await asyncio.to_thread(self._ranked, nodes, encoded, stored))
         return returned
 
     @contextmanager
@@ -161,23 +163,29 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
         finally:
             dispatcher.event(ReRankEndEvent(nodes=returned))
 
+    def _stored(self, nodes: Sequence[NodeWithScore], store: VectorLookup | None = None) -> Mapping[str, Any]:
+        store = store if self.vector_store is None else self.vector_store
+        return {} if store is None else look_up(store, self._without_vector(nodes))
+
+    async def _astored(self, nodes: Sequence[NodeWithScore], store: VectorLookup | None = None) -> Mapping[str, Any]:
+        store = store if self.vector_store is None else self.vector_store
+        return {} if store is None else await alook_up(store, self._without_vector(nodes))
+
+    def _without_vector(self, nodes: Sequence[NodeWithScore]) -> list[str]:
+        return without_vector([retrieved.node for retrieved in nodes], dimension=self.scorer.encoder.dimension)
+
     def _ranked(
         self,
         nodes: Sequence[NodeWithScore],
         encoded: EncodedQuery,
+        stored: Mapping[str, Any],
         *,
-        stored: VectorLookup | None = None,
         fetched_by_logic: bool = False,
     ) -> list[NodeWithScore]:
-        vectors = node_vectors(
-            [retrieved.node for retrieved in nodes],
-            cache=self._made().images,
-            access=self.images,
-            stored=stored if self.vector_store is None else self.vector_store,
-        )
+        images = [retrieved.node for retrieved in nodes]
         return rank_nodes(
             nodes,
-            vectors,
+            node_vectors(images, cache=self._made().images, access=self.images, stored=stored),
             encoded,
             limit=self.top_n,
             min_truth=self.min_truth,

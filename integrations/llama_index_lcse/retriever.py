@@ -68,8 +68,11 @@ class LogicRetriever(BaseRetriever):
         encoded = self.postprocessor.scorer.encode(query_bundle.query_str)
         by_logic = self._searches_by_logic()
         nodes = self._found(query_bundle, encoded) if by_logic else self.base_retriever.retrieve(replace(query_bundle))
-        with self.postprocessor._reranking(nodes, query_bundle) as (_, returned):
-            returned.extend(self._ranked(nodes, encoded, by_logic))
+        post, store = self.postprocessor, _store(self.base_retriever) if by_logic else None
+        with post._reranking(nodes, query_bundle) as (_, returned):
+            if nodes:
+                stored = post._stored(nodes, store)
+                returned.extend(post._ranked(nodes, encoded, stored, fetched_by_logic=by_logic))
         return returned
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -80,8 +83,12 @@ class LogicRetriever(BaseRetriever):
             self._afound(query_bundle, encoded) if by_logic else self.base_retriever.aretrieve(replace(query_bundle))
         )
         nodes = await fetch
-        with self.postprocessor._reranking(nodes, query_bundle) as (_, returned):
-            returned.extend(await asyncio.to_thread(self._ranked, nodes, encoded, by_logic))
+        post, store = self.postprocessor, _store(self.base_retriever) if by_logic else None
+        with post._reranking(nodes, query_bundle) as (_, returned):
+            if nodes:
+                stored = await post._astored(nodes, store)
+                ranked = asyncio.to_thread(post._ranked, nodes, encoded, stored, fetched_by_logic=by_logic)
+                returned.extend(await ranked)
         return returned
 
     def _found(self, query_bundle: QueryBundle, encoded: EncodedQuery) -> list[NodeWithScore]:
@@ -97,12 +104,6 @@ class LogicRetriever(BaseRetriever):
         if isinstance(searching, _ImageHalf):
             searches.append(searching.whole.atext_retrieve(replace(query_bundle, embedding=None)))
         return _distinct(await asyncio.gather(*searches))
-
-    def _ranked(self, nodes: Sequence[NodeWithScore], encoded: EncodedQuery, by_logic: bool) -> list[NodeWithScore]:
-        if not nodes:
-            return []
-        stored = _store(self.base_retriever) if by_logic else None
-        return self.postprocessor._ranked(nodes, encoded, stored=stored, fetched_by_logic=by_logic)
 
     def _searches_by_logic(self) -> bool:
         if self.candidates != "auto":

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pickle
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from llama_index_lcse import EncoderEmbedding
+
+from lcse_plugins.errors import ImageError, InvalidOption, UnknownEncoder
+from tests.llama_index.painted import PaintedEncoder, painted
+
+
+@pytest.fixture
+def dog(tmp_path: Path) -> str:
+    path = tmp_path / "00.png"
+    path.write_bytes(painted("dog"))
+    return str(path)
+
+
+async def test_vectors_are_the_encoders(dog: str, encoder: PaintedEncoder) -> None:
+    model = EncoderEmbedding(encoder=encoder)
+    text = encoder.encode_texts(["dog"])[0]
+    for vector in (
+        model.get_query_embedding("dog"),
+        model.get_text_embedding("dog"),
+        model.get_text_embedding_batch(["cat", "dog"])[1],
+        model.get_image_embedding(dog),
+        model.get_image_embedding(BytesIO(painted("dog"))),
+        model.get_image_embedding_batch([BytesIO(painted("cat")), dog])[1],
+        await model.aget_query_embedding("dog"),
+        await model.aget_text_embedding("dog"),
+        (await model.aget_text_embedding_batch(["cat", "dog"]))[1],
+        await model.aget_image_embedding(dog),
+        (await model.aget_image_embedding_batch([dog]))[0],
+    ):
+        np.testing.assert_allclose(vector, text, atol=1e-6)
+
+
+def test_images_are_encoded_in_batches(encoder: PaintedEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    encode = encoder.encode_images
+
+    def count(images: list[bytes], batch_size: int | None = None) -> object:
+        sizes.append(len(images))
+        return encode(images, batch_size=batch_size)
+
+    monkeypatch.setattr(encoder, "encode_images", count)
+    EncoderEmbedding(encoder=encoder, embed_batch_size=4).get_image_embedding_batch([BytesIO(painted("dog"))] * 10)
+    assert sizes == [4, 4, 2]
+
+
+def test_it_comes_back_from_a_dict_and_a_pickle() -> None:
+    model = EncoderEmbedding(embed_batch_size=7)
+    assert (model.encoder, model.model_name) == ("starter", "starter")
+    for copied in (EncoderEmbedding.from_dict(model.to_dict()), pickle.loads(pickle.dumps(model))):
+        assert copied.to_dict() == model.to_dict()
+
+
+def test_what_cannot_be_used_is_refused(encoder: PaintedEncoder) -> None:
+    with pytest.raises(InvalidOption, match="encoder"):
+        EncoderEmbedding(encoder=3)
+    with pytest.raises(UnknownEncoder):
+        EncoderEmbedding(encoder="nonsense").get_query_embedding("dog")
+    with pytest.raises(ImageError):
+        EncoderEmbedding(encoder=encoder).get_image_embedding("no/such.png")

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.indices import MultiModalVectorStoreIndex
+from llama_index.core.instrumentation.events import BaseEvent
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle, TextNode
+from llama_index_lcse import METADATA_KEY, EncoderEmbedding, LlamaIndexParser, LogicPostprocessor, LogicRetriever
+
+from lcse_plugins import Candidate, LogicScorer
+from lcse_plugins.errors import InvalidOption, QueryError
+from lcse_plugins.testing import ToyEncoder
+from tests.llama_index.painted import GALLERY, PaintedEncoder, painted
+
+
+@pytest.fixture
+def index(retrieved: list[NodeWithScore], encoder: PaintedEncoder) -> VectorStoreIndex:
+    return VectorStoreIndex([node.node for node in retrieved], embed_model=EncoderEmbedding(encoder=encoder))
+
+
+@pytest.fixture
+def mixed(image_nodes: list[ImageNode], encoder: PaintedEncoder) -> MultiModalVectorStoreIndex:
+    return MultiModalVectorStoreIndex(
+        [*image_nodes, TextNode(text="dogs bark"), TextNode(text="dogs run")],
+        embed_model=MockEmbedding(embed_dim=8),
+        image_embed_model=EncoderEmbedding(encoder=encoder),
+    )
+
+
+def shown(nodes: list[NodeWithScore]) -> list[str]:
+    return [node.text for node in nodes]
+
+
+def best(query: str, limit: int) -> list[str]:
+    encoder = PaintedEncoder()
+    vectors = encoder.encode_images(painted(words) for words in GALLERY)
+    candidates = [Candidate(words, vector) for words, vector in zip(GALLERY, vectors, strict=True)]
+    return [str(item.id) for item in LogicScorer(encoder).rank(query, candidates, limit=limit)]
+
+
+QUERIES = ["no dog", "neither a dog nor a person", "umbrella but no person", "a dog or a car", "umbrella"]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_short_search_by_logic_finds_the_best_of_all(
+    query: str, index: VectorStoreIndex, encoder: PaintedEncoder
+) -> None:
+    retriever = LogicRetriever(index.as_retriever(similarity_top_k=4), LogicPostprocessor(encoder=encoder, top_n=2))
+    result = retriever.retrieve(query)
+    assert shown(result) == best(query, 2)
+    assert result[0].metadata[METADATA_KEY]["notes"] == []
+    assert encoder.images_encoded == 0  # the vectors came from the index
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_asynchronously_too(query: str, index: VectorStoreIndex, encoder: PaintedEncoder) -> None:
+    retriever = LogicRetriever(index.as_retriever(similarity_top_k=4), LogicPostprocessor(encoder=encoder, top_n=2))
+    assert await retriever.aretrieve(query) == retriever.retrieve(query)
+
+
+def test_words_fetch_what_a_negation_excludes(index: VectorStoreIndex, encoder: PaintedEncoder) -> None:
+    base, postprocessor = index.as_retriever(similarity_top_k=3), LogicPostprocessor(encoder=encoder)
+    by_words = LogicRetriever(base, postprocessor, candidates="words").retrieve("no dog")
+    assert all("dog" in words for words in shown(by_words))
+    assert "fetched by the words" in by_words[0].metadata[METADATA_KEY]["notes"][0]
+    by_logic = LogicRetriever(base, postprocessor, candidates="logic").retrieve("no dog")
+    assert not any("dog" in words for words in shown(by_logic))
+
+
+@pytest.mark.parametrize("query", ["no dog", "a dog or a car", "umbrella but no person"])
+async def test_a_multi_modal_index_gives_images_by_logic_and_texts_by_words(
+    query: str, mixed: MultiModalVectorStoreIndex, encoder: PaintedEncoder
+) -> None:
+    base = mixed.as_retriever(similarity_top_k=1, image_similarity_top_k=4)
+    encoded = encoder.images_encoded
+    retriever = LogicRetriever(base, LogicPostprocessor(encoder=encoder))
+    result = retriever.retrieve(query)
+    assert shown(result)[:2] == best(query, 2)
+    assert [type(node.node) for node in result] == [ImageNode] * (len(result) - 1) + [TextNode]
+    assert await retriever.aretrieve(query) == result
+    assert encoder.images_encoded == encoded
+
+
+class Recorder(BaseRetriever):
+    """Gives the same nodes for every query, and remembers how it was asked."""
+
+    def __init__(self, nodes: list[NodeWithScore]) -> None:
+        super().__init__()
+        self.nodes, self.asked = nodes, list[QueryBundle]()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        self.asked.append(query_bundle)
+        query_bundle.embedding = query_bundle.embedding or [1.0]  # as the retrievers of LlamaIndex do
+        return self.nodes
+
+
+def test_auto_searches_by_logic_only_where_the_index_is_known_to_fit(
+    retrieved: list[NodeWithScore], encoder: PaintedEncoder
+) -> None:
+    postprocessor = LogicPostprocessor(encoder=encoder)
+
+    def fetched_by_words(base: BaseRetriever) -> bool:
+        account = LogicRetriever(base, postprocessor).retrieve("no dog")[0].metadata[METADATA_KEY]
+        return bool(account["notes"])
+
+    nodes = [node.node for node in retrieved]
+    same = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(encoder=PaintedEncoder()))
+    other = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(encoder=ToyEncoder({"dog": [1.0] * 64})))
+    unknown = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=64))
+    assert not fetched_by_words(same.as_retriever())
+    assert fetched_by_words(other.as_retriever())
+    assert fetched_by_words(unknown.as_retriever())
+    assert fetched_by_words(Recorder(retrieved))
+
+
+def test_by_logic_any_retriever_is_asked_with_each_search_vector(
+    retrieved: list[NodeWithScore], encoder: PaintedEncoder
+) -> None:
+    base, postprocessor = Recorder(retrieved), LogicPostprocessor(encoder=encoder)
+    result = LogicRetriever(base, postprocessor, candidates="logic").retrieve("a dog or a car")
+    vectors = postprocessor.scorer.encode("a dog or a car").plan.candidates
+    assert len(vectors) > 1
+    assert [bundle.embedding for bundle in base.asked] == vectors.tolist()
+    assert {bundle.query_str for bundle in base.asked} == {"a dog or a car"}
+    assert len(result) == len(GALLERY)  # found by each search, returned once
+
+
+@pytest.mark.parametrize("candidates", ["words", "logic"])
+def test_what_was_given_stays_as_it_was(
+    candidates: str, retrieved: list[NodeWithScore], encoder: PaintedEncoder
+) -> None:
+    bundle, before = QueryBundle("no dog"), copy.deepcopy(retrieved)
+    LogicRetriever(Recorder(retrieved), LogicPostprocessor(encoder=encoder), candidates=candidates).retrieve(bundle)  # type: ignore[arg-type]
+    assert bundle == QueryBundle("no dog")
+    assert retrieved == before
+
+
+@pytest.mark.parametrize("candidates", ["words", "logic"])
+async def test_nothing_found_is_nothing_returned(
+    candidates: str, encoder: PaintedEncoder, announced: list[BaseEvent]
+) -> None:
+    retriever = LogicRetriever(Recorder([]), LogicPostprocessor(encoder=encoder), candidates=candidates)  # type: ignore[arg-type]
+    assert retriever.retrieve("no dog") == await retriever.aretrieve("no dog") == []
+    assert len(announced) == 4
+
+
+def test_what_cannot_be_used_is_refused(index: VectorStoreIndex, encoder: PaintedEncoder) -> None:
+    with pytest.raises(InvalidOption, match="auto, logic, words"):
+        LogicRetriever(index.as_retriever(), LogicPostprocessor(), candidates="plan")  # type: ignore[arg-type]
+    with pytest.raises(QueryError):
+        LogicRetriever(index.as_retriever(), LogicPostprocessor(encoder=encoder)).retrieve(" ")
+
+
+def test_the_prompts_of_the_parser_are_open(index: VectorStoreIndex) -> None:
+    retriever = LogicRetriever(index.as_retriever(), LogicPostprocessor(parser=LlamaIndexParser(MockLLM())))
+    assert set(retriever.get_prompts()) == {"parser:query_prompt", "parser:repair_prompt"}
