@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import mimetypes
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from langchain_core.documents import Document
 
+from lcse_plugins.encoders.images import names_picture
 from lcse_plugins.image_sources import ImageLocation
 
 __all__ = ["IMAGE_KEYS", "image_location", "named_picture"]
@@ -44,7 +44,7 @@ def named_picture(text: str) -> ImageLocation | None:
     if len(text) > 4096 or "\n" in text:
         return None
     path = urlsplit(text).path if text.lower().startswith(("http://", "https://", "file:")) else text
-    return text if (mimetypes.guess_type(Path(path).name)[0] or "").startswith("image/") else None
+    return text if names_picture(path) else None
 
 
 def _unwrapped(value: str | Path | bytes) -> ImageLocation:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, Field, ValidationError
@@ -51,8 +51,9 @@ def logic_search_tool(
 ) -> StructuredTool:
     """A tool: a query in; texts and pictures as content blocks out, the documents as artifact.
 
-    Pictures with a public URL are handed on as URLs; others are read, made small and sent inside. What goes wrong
-    comes back as a tool message with status `error` that says what to do.
+    Pictures with a URL are handed on as URLs; others are read, made small and sent inside. What goes wrong comes back
+    as a tool message with status `error` that says what to do. OpenAI's models take pictures in tool messages only by
+    its newer interface: `ChatOpenAI(use_responses_api=True)`.
 
     Args:
         retriever: A `LogicRetriever`, or another retriever that takes `k` with each call.
@@ -65,16 +66,16 @@ def logic_search_tool(
     """
     budget = PictureBudget(max_bytes=max_bytes, max_side=max_side, locate=locate_image, access=image_access)
 
-    def search(query: str, k: int, config: RunnableConfig) -> tuple[list[Block], list[Document]]:
+    def search(query: str, k: int, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
         try:
-            documents = retriever.invoke(query, config, k=k)
+            documents = retriever.invoke(query, {"callbacks": callbacks}, k=k)
         except LcseError as error:
             raise ToolException(_told(error)) from error
         return result_blocks(query, documents, budget), documents
 
-    async def asearch(query: str, k: int, config: RunnableConfig) -> tuple[list[Block], list[Document]]:
+    async def asearch(query: str, k: int, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
         try:
-            documents = await retriever.ainvoke(query, config, k=k)
+            documents = await retriever.ainvoke(query, {"callbacks": callbacks}, k=k)
         except LcseError as error:
             raise ToolException(_told(error)) from error
         return await run_in_executor(None, result_blocks, query, documents, budget), documents

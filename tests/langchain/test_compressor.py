@@ -1,0 +1,117 @@
+"""LogicCompressor reorders what another retriever found."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_lcse import LogicCompressor
+
+from lcse_plugins import Candidate, LogicScorer
+from lcse_plugins.errors import ImageError, InvalidCandidate, InvalidOption
+from lcse_plugins.testing import ToyEncoder
+
+QUERY = "umbrella and no person"
+
+
+@pytest.fixture
+def compressor(scorer: LogicScorer, gallery: list[Candidate]) -> LogicCompressor:
+    table = {str(candidate.id): candidate.vector for candidate in gallery}
+    return LogicCompressor(scorer=scorer, vectors=lambda found: [table.get(d.page_content) for d in found])
+
+
+async def test_the_order_and_scores_are_the_cores(
+    compressor: LogicCompressor, scorer: LogicScorer, gallery: list[Candidate], documents: list[Document]
+) -> None:
+    before = copy.deepcopy(documents)
+    expected = scorer.rank(QUERY, gallery)
+    for found in (
+        compressor.compress_documents(documents, QUERY),
+        await compressor.acompress_documents(documents, QUERY),
+    ):
+        assert [document.page_content for document in found] == [result.id for result in expected]
+        scores = [document.metadata["relevance_score"] for document in found]
+        assert scores == pytest.approx([result.score for result in expected], abs=1e-6)
+        assert found[0].metadata["lcse"]["evidence"][1] == pytest.approx(expected[0].evidence[1].to_json())
+    assert documents == before
+
+
+async def test_in_a_compression_retriever_and_a_pipeline(store: VectorStore, scorer: LogicScorer) -> None:
+    plain = store.as_retriever(search_kwargs={"k": 12})
+    assert plain.invoke(QUERY)[0].page_content == "umbrella person"  # what plain similarity puts first
+    compressor = LogicCompressor(scorer=scorer, store=store, top_n=2)
+    pipeline = DocumentCompressorPipeline(
+        transformers=[compressor, LogicCompressor(scorer=scorer, store=store, top_n=1)]
+    )
+    for inner, count in ((compressor, 2), (pipeline, 1)):
+        retriever = ContextualCompressionRetriever(base_compressor=inner, base_retriever=plain)
+        for found in (retriever.invoke(QUERY), await retriever.ainvoke(QUERY)):
+            assert [document.page_content for document in found] == ["umbrella", "umbrella bench"][:count]
+
+
+def test_min_truth_and_top_n(compressor: LogicCompressor, documents: list[Document]) -> None:
+    strict = compressor.model_copy(update={"min_truth": 0.5})
+    assert {d.page_content for d in strict.compress_documents(documents, QUERY)} == {"umbrella", "umbrella bench"}
+    few = compressor.model_copy(update={"top_n": 3})
+    assert len(few.compress_documents(documents, QUERY)) == 3
+    many = compressor.model_copy(update={"top_n": 300})
+    assert len(many.compress_documents(documents, QUERY)) == len(documents)
+
+
+async def test_nothing_in_nothing_out(compressor: LogicCompressor) -> None:
+    assert compressor.compress_documents([], QUERY) == []
+    assert await compressor.acompress_documents([], QUERY) == []
+
+
+def test_documents_without_a_picture(
+    compressor: LogicCompressor, scorer: LogicScorer, documents: list[Document], pictures: list[Path]
+) -> None:
+    notes = [Document(page_content="second note"), Document(page_content="first note", metadata={"a": 1})]
+    mixed = [notes[0], *documents[:3], notes[1]]
+    found = compressor.compress_documents(mixed, QUERY)
+    assert [document.page_content for document in found[3:]] == ["second note", "first note"]
+    assert "relevance_score" not in found[4].metadata
+    assert found[4].metadata == {"a": 1}
+    assert found[4].metadata is not notes[1].metadata
+    dropping = compressor.model_copy(update={"on_missing": "drop"})
+    assert len(dropping.compress_documents(mixed, QUERY)) == 3
+    assert dropping.compress_documents(notes, QUERY) == []
+    raising = compressor.model_copy(update={"on_missing": "raise"})
+    with pytest.raises(InvalidCandidate, match="'second note'"):
+        raising.compress_documents(mixed, QUERY)
+    pictures[0].write_bytes(b"broken")
+    with pytest.raises(ImageError, match="not a picture"):
+        raising.compress_documents([Document(page_content="?", metadata={"path": str(pictures[0])})], QUERY)
+    assert len(compressor.model_copy(update={"top_n": 4}).compress_documents(mixed, QUERY)) == 4
+
+
+def test_equal_documents_are_all_kept_in_order(compressor: LogicCompressor) -> None:
+    twins = [Document(page_content="umbrella", metadata={"n": n}) for n in range(3)]
+    assert [document.metadata["n"] for document in compressor.compress_documents(twins, QUERY)] == [0, 1, 2]
+
+
+def test_pictures_are_encoded_once(scorer: LogicScorer, encoder: ToyEncoder, pictures: list[Path]) -> None:
+    documents = [Document(page_content=path.stem, metadata={"image_path": path.as_posix()}) for path in pictures]
+    compressor = LogicCompressor(scorer=scorer)
+    before = encoder.images_encoded
+    first = compressor.compress_documents(documents, "red")
+    assert len(compressor.compress_documents(documents, "no blue")) == len(first) == 6
+    assert encoder.images_encoded - before == 6
+
+
+@pytest.mark.parametrize("settings", [{"top_n": 0}, {"top_n": -2}, {"min_truth": 2.0}, {"on_missing": "maybe"}])
+def test_wrong_settings_are_refused(scorer: LogicScorer, settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption):
+        LogicCompressor(scorer=scorer, **settings)
+
+
+def test_vectors_of_another_length_are_refused(memory: InMemoryVectorStore, documents: list[Document]) -> None:
+    other = LogicCompressor(scorer=LogicScorer(ToyEncoder(dimension=8)), store=memory)
+    with pytest.raises(InvalidCandidate, match="64 dimensions"):
+        other.compress_documents(documents, QUERY)

@@ -1,0 +1,184 @@
+"""The tool shows a model pictures and reasons, within a budget, and tells it what it did wrong."""
+
+from __future__ import annotations
+
+import base64
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_lcse import LcseEmbeddings, LogicRetriever, logic_search_tool
+from PIL import Image
+
+from lcse_plugins import Candidate, LogicScorer, VectorPool, parse
+from lcse_plugins.errors import InvalidOption, SearchUnavailable
+from lcse_plugins.image_sources import ImageAccess
+from lcse_plugins.testing import ToyEncoder
+
+
+def call(tool: BaseTool, **arguments: Any) -> ToolMessage:
+    message = tool.invoke(ToolCall(name=tool.name, args=arguments, id="call-1", type="tool_call"))
+    assert isinstance(message, ToolMessage)
+    assert message.tool_call_id == "call-1"
+    return message
+
+
+def pictures_in(message: ToolMessage) -> list[Image.Image]:
+    blocks = [block for block in message.content if isinstance(block, dict) and block["type"] == "image"]
+    assert all(block["mime_type"] == "image/jpeg" for block in blocks)
+    return [Image.open(BytesIO(base64.b64decode(block["base64"]))) for block in blocks]
+
+
+def texts_in(message: ToolMessage) -> list[str]:
+    return [block["text"] for block in message.content if isinstance(block, dict) and block["type"] == "text"]
+
+
+def base64_length(message: ToolMessage) -> int:
+    return sum(len(block.get("base64", "")) for block in message.content if isinstance(block, dict))
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[Path]:
+    """Three noisy pictures: noise is what JPEG compresses least."""
+    rng = np.random.default_rng(3)
+    paths = []
+    for name in ("umbrella", "umbrella person", "dog"):
+        path = tmp_path / f"{name}.png"
+        Image.fromarray(rng.integers(0, 255, (600, 900, 3), dtype=np.uint8)).save(path)
+        paths.append(path)
+    return paths
+
+
+@pytest.fixture
+def retriever(encoder: ToyEncoder, scorer: LogicScorer, photos: list[Path]) -> LogicRetriever:
+    """The toy encoder sees what the files are named for."""
+    pool = VectorPool.of(
+        [
+            Candidate(
+                path.name,
+                encoder.encode_images([path])[0],
+                payload=Document(page_content=path.stem, metadata={"image_path": str(path)}),
+            )
+            for path in photos
+        ]
+    )
+    return LogicRetriever(source=pool, scorer=scorer, k=3)
+
+
+def test_reasons_and_pictures_come_in_order(retriever: LogicRetriever) -> None:
+    message = call(logic_search_tool(retriever, max_side=256), query="umbrella and no person", k=2)
+    heading, first, second = texts_in(message)
+    assert heading == """2 pictures for 'umbrella and no person', read as "umbrella" AND NOT "person":"""
+    assert first.startswith("1. umbrella — score ")
+    assert "no person ✓" in first
+    assert second.startswith("2. ")
+    assert [block["type"] for block in message.content if isinstance(block, dict)] == [
+        "text", "text", "image", "text", "image",
+    ]  # fmt: skip
+    assert [picture.size for picture in pictures_in(message)] == [(256, 171), (256, 171)]
+    assert message.artifact[0].page_content == "umbrella"
+    assert message.status == "success"
+
+
+async def test_asynchronously_it_says_the_same(retriever: LogicRetriever) -> None:
+    tool = logic_search_tool(retriever)
+    request = ToolCall(name=tool.name, args={"query": "umbrella and no person", "k": 3}, id="call-1", type="tool_call")
+    assert await tool.ainvoke(request) == call(tool, query="umbrella and no person", k=3)
+
+
+@pytest.mark.parametrize("max_bytes", [200_000, 60_000, 10_000])
+def test_pictures_keep_within_the_budget(retriever: LogicRetriever, max_bytes: int) -> None:
+    message = call(logic_search_tool(retriever, max_bytes=max_bytes, max_side=900), query="umbrella", k=3)
+    assert len(pictures_in(message)) == 3
+    assert max_bytes / 8 < base64_length(message) <= max_bytes
+
+
+def test_pictures_that_cannot_fit_are_said_to_be_left_out(retriever: LogicRetriever) -> None:
+    message = call(logic_search_tool(retriever, max_bytes=300), query="umbrella", k=3)
+    assert pictures_in(message) == []
+    assert all("the message is full" in text for text in texts_in(message)[1:])
+    assert pictures_in(call(logic_search_tool(retriever, max_bytes=0), query="umbrella", k=3)) == []
+
+
+def test_a_picture_on_the_web_is_handed_on_by_its_address(scorer: LogicScorer, encoder: ToyEncoder) -> None:
+    url = "https://example.org/dog.jpg"
+    document = Document(page_content="a dog", metadata={"image_url": url})
+    pool = VectorPool.of([Candidate("dog", encoder.encode_images(["dog"])[0], payload=document)])
+    message = call(logic_search_tool(LogicRetriever(source=pool, scorer=scorer)), query="dog")
+    assert {"type": "image", "url": url} in message.content
+
+
+def test_what_cannot_be_shown_is_said(retriever: LogicRetriever, photos: list[Path], tmp_path: Path) -> None:
+    photos[0].write_bytes(b"broken")
+    photos[2].unlink()
+    message = call(logic_search_tool(retriever), query="umbrella and no person", k=3)
+    assert len(pictures_in(message)) == 1
+    said = " ".join(texts_in(message))
+    assert "not a picture" in said
+    assert "there is no such file" in said
+    inside = ImageAccess(root=str(tmp_path / "elsewhere"))
+    message = call(logic_search_tool(retriever, image_access=inside), query="umbrella", k=3)
+    assert pictures_in(message) == []
+
+
+def test_nothing_found_is_said(encoder: ToyEncoder) -> None:
+    empty = LogicRetriever(source=InMemoryVectorStore(LcseEmbeddings(encoder)))
+    message = call(logic_search_tool(empty), query="a dog")
+    assert texts_in(message) == ["No picture was found for 'a dog'. Ask for less, or for something else."]
+    assert message.artifact == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ({"query": "(dog AND cat"}, "expected"),
+        ({"query": "   "}, "say what the images should show"),
+        ({"query": "dog", "k": 0}, "k from 1 to 20"),
+        ({"query": "dog", "k": 1000}, "k from 1 to 20"),
+        ({"query": "dog", "k": "many"}, "k from 1 to 20"),
+        ({}, "query: Field required"),
+    ],
+)
+async def test_mistakes_come_back_as_messages(retriever: LogicRetriever, arguments: dict[str, Any], hint: str) -> None:
+    tool = logic_search_tool(retriever)
+    message = call(tool, **arguments)
+    assert message.status == "error"
+    assert hint in str(message.content)
+    assert await tool.ainvoke(ToolCall(name=tool.name, args=arguments, id="call-1", type="tool_call")) == message
+
+
+def test_a_database_that_does_not_answer_is_told_and_a_bug_is_not_hidden(scorer: LogicScorer) -> None:
+    class Broken:
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        def query(self, text: str, **options: Any) -> Any:
+            raise self.error
+
+    down = logic_search_tool(LogicRetriever(source=Broken(SearchUnavailable("the database did not answer"))))
+    assert "did not answer" in str(call(down, query="dog").content)
+    with pytest.raises(ZeroDivisionError):
+        call(logic_search_tool(LogicRetriever(source=Broken(ZeroDivisionError()))), query="dog")
+
+
+def test_the_description_teaches_queries_that_parse() -> None:
+    tool = logic_search_tool(LogicRetriever(source=InMemoryVectorStore(LcseEmbeddings(ToyEncoder()))))
+    examples = [part for part in tool.description.split('"')[1::2]]
+    assert len(examples) >= 5
+    for example in examples:
+        assert parse(example) is not None
+    assert tool.args["k"]["maximum"] == 20
+    assert set(tool.args) == {"query", "k"}
+
+
+def test_its_name_and_description_can_be_chosen(retriever: LogicRetriever) -> None:
+    tool = logic_search_tool(retriever, name="find", description="Finds.")
+    assert (tool.name, tool.description) == ("find", "Finds.")
+    with pytest.raises(InvalidOption):
+        logic_search_tool(retriever, max_bytes=-1)
