@@ -1,0 +1,161 @@
+"""What logic costs: exact logical top-10 against plain similarity, timed side by side in one process.
+
+Every contender answers the same question over the same vectors, in turn, many times; the medians and their ratios are
+reported. The yardstick is what people run today: one float32 matrix–vector product in numpy, then the ten largest.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.query import And, Concept, Not, Query
+from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.testing import ToyEncoder
+
+__all__ = ["GOALS", "SIZES", "Timing", "run", "table"]
+
+SIZES = (5_000, 50_000, 500_000)
+CONCEPTS = (1, 2, 4)
+LIMIT = 10
+WORDS = ("dog", "cat", "umbrella", "person")
+GOALS = {5_000: 1.3, 50_000: 1.0, 500_000: 1.0}
+"""Largest wanted ratio of the exact logical top-10 to numpy's plain top-10."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median milliseconds of one contender, and its ratio to the two yardsticks.
+
+    Attributes:
+        rows: vectors in the pool.
+        concepts: concepts in the query.
+        contender: what was timed.
+        milliseconds: median over the repeats.
+        to_numpy: ratio to numpy's plain top-10.
+        to_plain: ratio to our own plain similarity at the same storage.
+    """
+
+    rows: int
+    concepts: int
+    contender: str
+    milliseconds: float
+    to_numpy: float
+    to_plain: float
+
+
+def run(
+    sizes: Iterable[int] = SIZES,
+    *,
+    dimension: int = 512,
+    repeats: int = 15,
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Time all contenders at all sizes.
+
+    Returns:
+        `{"machine": …, "repeats": …, "results": [Timing as a mapping, …]}`.
+    """
+    results: list[Timing] = []
+    for rows in sizes:
+        if progress is not None:
+            progress(f"{rows:,} vectors")
+        results += _time_pool(_vectors(rows, dimension, seed), repeats)
+    return {
+        "machine": {"processor": platform.processor() or platform.machine(), "numpy": np.__version__},
+        "dimension": dimension,
+        "repeats": repeats,
+        "seed": seed,
+        "results": [asdict(result) for result in results],
+    }
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report as aligned text."""
+    lines = [f"{'vectors':>9} {'m':>2}  {'contender':<34} {'ms':>9} {'× numpy':>8} {'× plain':>8}  goal"]
+    for row in report["results"]:
+        timing = Timing(**row)
+        goal = GOALS.get(timing.rows)
+        judged = timing.contender.startswith("LCSE") and goal is not None
+        verdict = "" if not judged or goal is None else ("met" if timing.to_numpy <= goal else f"missed ({goal})")
+        lines.append(
+            f"{timing.rows:>9,} {timing.concepts:>2}  {timing.contender:<34} {timing.milliseconds:>9.2f} "
+            f"{timing.to_numpy:>8.2f} {timing.to_plain:>8.2f}  {verdict}"
+        )
+    return "\n".join(lines)
+
+
+def _vectors(rows: int, dimension: int, seed: int) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((rows, dimension), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+def _query(concepts: int) -> Query:
+    """All but the last concept wanted, the last one not."""
+    leaves = [Concept(word) for word in WORDS[:concepts]]
+    return Not(leaves[0]) if concepts == 1 else And((*leaves[:-1], Not(leaves[-1])))
+
+
+def _time_pool(vectors: FloatArray, repeats: int) -> list[Timing]:
+    scorer = LogicScorer(ToyEncoder(dimension=vectors.shape[1]), calibration=Calibration(mu=0.05, beta=30.0))
+    storages = {
+        "float32": VectorPool(vectors, assume_unit=True),
+        "eight-bit": VectorPool(vectors, assume_unit=True, quantised=True),
+    }
+    remembering = VectorPool(vectors, assume_unit=True, quantised=True, cached_columns=8)
+    plain = scorer.encode(Concept("dog"))
+    timings = []
+    for concepts in CONCEPTS:
+        encoded = scorer.encode(_query(concepts))
+        contenders: dict[str, tuple[str, Callable[[], object]]] = {
+            "numpy: plain similarity": ("numpy", _numpy_top(vectors, plain.holistic_vector))
+        }
+        for storage, pool in storages.items():
+            contenders[f"plain similarity, {storage}"] = (storage, _top(pool, plain))
+            contenders[f"LCSE, {storage}"] = (storage, _top(pool, encoded))
+        contenders["LCSE, eight-bit, known concepts"] = ("eight-bit", _top(remembering, encoded))
+        seconds = _interleaved([call for _, call in contenders.values()], repeats)
+        median = dict(zip(contenders, (1e3 * value for value in seconds), strict=True))
+        yardstick = median["numpy: plain similarity"]
+        for name, (storage, _) in contenders.items():
+            own = median.get(f"plain similarity, {storage}", yardstick)
+            timings.append(
+                Timing(len(vectors), concepts, name, median[name], median[name] / yardstick, median[name] / own)
+            )
+    return timings
+
+
+def _numpy_top(vectors: FloatArray, query: FloatArray) -> Callable[[], object]:
+    def search() -> object:
+        scores = vectors @ query
+        best = np.argpartition(scores, -LIMIT)[-LIMIT:]
+        return best[np.argsort(-scores[best])]
+
+    return search
+
+
+def _top(pool: VectorPool, encoded: EncodedQuery) -> Callable[[], object]:
+    return lambda: pool.top(encoded, limit=LIMIT)
+
+
+def _interleaved(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Median seconds of each call; all calls run once in turn, over and over, after one round that does not count."""
+    seconds = np.zeros((repeats + 1, len(calls)))
+    for turn in range(repeats + 1):
+        for place, call in enumerate(calls):
+            start = time.perf_counter()
+            call()
+            seconds[turn, place] = time.perf_counter() - start
+    return [float(value) for value in np.median(seconds[1:], axis=0)]
