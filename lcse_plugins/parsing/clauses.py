@@ -8,6 +8,7 @@ what it stands for.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from lcse_plugins.errors import QueryTooComplex
 from lcse_plugins.parsing.cues import NEGATIONS, Item
@@ -52,8 +53,10 @@ def _merged(items: Sequence[Item]) -> list[Item]:
     """Neighbouring operands as one."""
     out: list[Item] = []
     for item in items:
-        if item.tag == "words" and not item.negated and is_words(out, len(out) - 1):
-            out[-1] = Item("words", [*out[-1].words, *item.words])
+        if item.tag == "words" and not item.negated:
+            if not is_words(out, len(out) - 1):
+                out.append(Item("words"))
+            out[-1].words.extend(item.words)
         else:
             out.append(item)
     return out
@@ -85,7 +88,7 @@ def _parentheses(items: list[Item]) -> list[Item]:
             apart = tag_at(items, at - 1) not in ("words", "close") and tag_at(items, end + 1) not in ("words", "open")
             if logic and apart:
                 kept += 1
-            elif is_negation(inner, 0):
+            elif is_negation(inner, 0) or tag_at(inner, 0) in ("but", "exclusive"):
                 out[at], out[end] = Item("comma", item.words), Item("comma", items[end].words)
             else:
                 for place in range(at, end + 1):
@@ -119,7 +122,7 @@ def _groups(items: list[Item]) -> list[Item]:
                 if other.tag in ("stop", "but") and ahead:
                     break
                 ahead.append(other.tag)
-            joined = "and" in ahead or (tag in ("either", "exactly one") and "or" in ahead)
+            joined = "and" in ahead or (tag in ("either", "exactly one") and ("or" in ahead or "comma" in ahead))
             if tag == "either" and item.words[-1].low == "either":
                 joined = "or" in ahead
             if tag == "exclusive":
@@ -202,6 +205,9 @@ def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
         place = len(out) - 2
         if is_words(out, place) and not (item.tag in _GROUPS and phrases.acts(out[place].words)):
             out[place] = Item("words", phrases.without_dangling(out[place].words))
+            if not out[place].words:
+                del out[place]
+                place -= 1
         elif tag_at(out, place) in ("and", "but", "comma"):
             place -= 1
         if item.tag not in ("no", "without", "not") or not is_words(items, at):
@@ -250,20 +256,16 @@ def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
     """The row as it is when it lists things, as one operand when it describes."""
     chunks = [item.words for item in run[::2]]
     if all(phrases.simple(chunk) for chunk in chunks):
-        loose = any(
-            phrases.has_of(left) and not phrases.determined(right)
-            for left, right in zip(chunks, chunks[1:], strict=False)
-        )
+        loose = any(phrases.has_of(left) and not phrases.determined(right) for left, right in pairwise(chunks))
         if not loose:
             return run
-    out = [run[0]]
+    out = [Item("words", list(run[0].words))]
     for joint, item in zip(run[1::2], run[2::2], strict=True):
         framed = joint.tag == "and" and (joint.framed or phrases.framed(item.words))
-        apart = phrases.framed(out[-1].words) or phrases.simple(out[-1].words)
-        if framed and apart:
-            out += [joint, item]
+        if framed and (phrases.framed(out[-1].words) or phrases.simple(out[-1].words)):
+            out += [joint, Item("words", list(item.words))]
         else:
-            out[-1] = Item("words", [*out[-1].words, *joint.words, *item.words])
+            out[-1].words.extend((*joint.words, *item.words))
     return out
 
 

@@ -154,6 +154,8 @@ class _Tagger:
         end = at + length
         if self._low[end - 1] == "not" and self._lexicon.cues.match(self._low, end - 1)[1] == "emphatic":
             return 0  # "is not missing"
+        if self._low[end : end + 2] in (["from", "the"], ["from", "a"], ["from", "this"]):
+            return length + 1
         if end == len(self._low) or self._words[end].kind in ("mark", "dash"):
             return length
         closing = next((k for k in range(1, 6) if self._closes(end, k)), 0)

@@ -20,6 +20,7 @@ from lcse_plugins.query import MAX_DEPTH, And, Concept, Not, Or, Plain, Query, f
 __all__ = ["EnglishReader", "is_english"]
 
 Chunk = list[Word]
+_LOOSE = frozenset({"or", "nor", "and", "list"})
 _OPENERS = frozenset({*NEGATIONS, "words", "open", "both", "either", "exactly one"})
 
 
@@ -218,8 +219,9 @@ class EnglishReader:
     def _group(self, item: Item, stem: Chunk | None = None) -> Query | None:
         """The list behind `both`, `either`, `neither`, `not both`; `stem` is said of each of its things."""
         self._at += 1
+        self._logic = True
         loose = item.tag == "neither" or (item.tag != "both" and item.words[-1].low != "either")
-        joints = {"both": {"and"}, "not both": {"and"}}.get(item.tag, {"or", "nor", "and"} if loose else {"or"})
+        joints = {"both": {"and"}, "not both": {"and"}}.get(item.tag, _LOOSE if loose else {"or"})
         parts: list[Query | None] = []
         chunks: list[Chunk] = []
         self._in_either += 1
@@ -253,10 +255,11 @@ class EnglishReader:
 
     def _or_ahead(self) -> bool:
         """Whether an `or` follows before the clause ends."""
-        for item in self._items[self._at :]:
-            if item.tag == "or":
+        for at in range(self._at, len(self._items)):
+            tag = self._items[at].tag
+            if tag == "or":
                 return True
-            if item.tag not in ("words", "and", *NEGATIONS):
+            if tag not in ("words", "and", *NEGATIONS):
                 return False
         return False
 
@@ -315,6 +318,7 @@ class EnglishReader:
 
     def _concept(self, chunk: Chunk, *, absent: bool = False) -> Concept | None:
         words = self._phrases.content(self._bare(chunk), absent=absent)
+        words = self._phrases.content(self._bare(words), absent=absent)
         if not words:
             return None
         self._note_unread(words)

@@ -34,6 +34,10 @@ _WANTED = {
 }  # fmt: skip
 
 
+_SMALL = {"and": "_AND", "but": "_AND", "or": "_OR", "not": "_NOT"}
+_BEGINNINGS = ("PHRASE", "_OPEN", "_NOT", "_MINUS")
+
+
 class _Cut(NamedTuple):
     kind: str
     start: int
@@ -80,23 +84,42 @@ def read_explicit(text: str, term: Callable[[int, int], Query], phrase: Callable
 
 
 def _cuts(text: str) -> Iterator[_Cut]:
-    """The tokens of `text`: bare words side by side as one TERM, one bare word behind a minus as WORD."""
-    run: tuple[int, int] | None = None
-    minus = False
+    """The tokens of `text`: bare words side by side as one TERM, one bare word behind a minus as WORD.
+
+    A small `and`, `or`, `but` or `not` between a run of words and an operator or group is an operator too.
+    """
+    run: list[_Cut] = []
+    before = ""
     for match in _TOKEN.finditer(text):
         kind = str(match.lastgroup)
         if match[0] in ('"', "“"):
             raise QuerySyntaxError(text, match.start(), "a closing quotation mark", "")
-        if kind == "WORD" and not minus:
-            run = (run[0] if run else match.start(), match.end())
+        cut = _Cut(kind, match.start(), match.end())
+        if kind == "WORD" and before != "_MINUS":
+            run.append(cut)
             continue
         if run:
-            yield _Cut("TERM", *run)
-            run = None
-        yield _Cut(kind, match.start(), match.end())
-        minus = kind == "_MINUS"
+            yield from _term(text, run, joined_left=before in ("PHRASE", "_CLOSE"), joined_right=kind in _BEGINNINGS)
+            run = []
+        yield cut
+        before = kind
     if run:
-        yield _Cut("TERM", *run)
+        yield from _term(text, run, joined_left=before in ("PHRASE", "_CLOSE"), joined_right=False)
+
+
+def _term(text: str, run: list[_Cut], *, joined_left: bool, joined_right: bool) -> Iterator[_Cut]:
+    """A run of bare words, with the small operators at its open ends."""
+    first, last = 0, len(run)
+    if joined_left and (kind := _SMALL.get(text[run[0].start : run[0].end].lower())):
+        yield _Cut(kind, run[0].start, run[0].end)
+        first = 1
+    trailing: list[_Cut] = []
+    while joined_right and last > first and (kind := _SMALL.get(text[run[last - 1].start : run[last - 1].end].lower())):
+        last -= 1
+        trailing.insert(0, _Cut(kind, run[last].start, run[last].end))
+    if last > first:
+        yield _Cut("TERM", run[first].start, run[last - 1].end)
+    yield from trailing
 
 
 def _unquoted(text: str, cut: _Cut) -> str:
@@ -106,6 +129,14 @@ def _unquoted(text: str, cut: _Cut) -> str:
     if not inner.strip():
         raise QuerySyntaxError(text, cut.start + 1, "a text between the quotation marks", text[cut.end - 1])
     return inner
+
+
+def _listed(children: list[_Read]) -> tuple[Query, ...]:
+    """The operands, a bare list among them opened: `dog, cat & bird`."""
+    queries: list[Query] = []
+    for query, bare in children:
+        queries.extend(query.children if bare and isinstance(query, Plain) else (query,))
+    return tuple(queries)
 
 
 @lru_cache(maxsize=1)
@@ -133,10 +164,10 @@ def _machine() -> Any:
             return _Read(join(tuple(child.query for child in children)), bare=False)
 
         def both(self, children: list[_Read]) -> _Read:
-            return _Read(And(tuple(child.query for child in children)), bare=False)
+            return _Read(And(_listed(children)), bare=False)
 
         def either(self, children: list[_Read]) -> _Read:
-            return _Read(Or(tuple(child.query for child in children)), bare=False)
+            return _Read(Or(_listed(children)), bare=False)
 
     grammar = files("lcse_plugins.parsing").joinpath("data/boolean.lark").read_text("utf-8")
     return Lark(grammar, parser="lalr", transformer=Build())

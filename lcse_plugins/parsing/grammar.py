@@ -79,7 +79,7 @@ parse = GrammarParser()
 
 # ------------------------------------------------------------------------------ which language is it?
 
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|“[^“”]*”', re.DOTALL)
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*("|$)|“[^“”]*(”)', re.DOTALL)
 _SMILEY = re.compile(r"[:;=]['\-]?[()DPp|](?!\w)")
 _SYMBOL = re.compile(r"&&|\||(?<![\w!?.,)])!(?=\s*[\w(\0])|(?<![^\s(])-(?=[^\W\d]|[\0(])")
 _OPERATOR = re.compile(r"(?<![\w/])(?:AND|OR|NOT)(?![\w/])")
@@ -87,17 +87,23 @@ _EMPHASIS = re.compile(
     r"\b(?:but|and|or|is|are|was|were|do|does|did|should|must|can|could|will|would|has|have|with)\s+NOT(?!\w)|,\s*NOT(?!\w)"
 )
 _PAIRED = re.compile(r"\b(?:either|both|neither)\b")
-_AMPERSAND = re.compile(r"(\S+)\s+&\s+(\S+)")
+_AMPERSAND = re.compile(r"(?<=\s)&(?=\s)")
+_NEIGHBOURHOOD = 40
 
 
 def is_explicit(text: str) -> bool:
     """Whether `text` carries the marks of the explicit language.
 
     The marks: `AND`, `OR`, `NOT` in upper case amid other case; `&&`, `||`, `|`, `!term`, `-term`; ` & ` between two
-    terms, unless it is a fixed phrase or a name (`black & white`, `Tom & Jerry`); or quoted phrases and nothing else.
+    terms, unless it is a fixed phrase or a name (`black & white`, `Tom & Jerry`); parentheses around the whole; or
+    quoted phrases and nothing else.
     """
-    bare = _SMILEY.sub(" ", _QUOTED.sub("\0", text))
+    quoted = _QUOTED.sub(lambda match: "\0" if match[1] or match[2] else match[0], text)
+    bare = _SMILEY.sub(" ", quoted)
     if _SYMBOL.search(bare):
+        return True
+    inner = bare.strip()
+    if inner[:1] + inner[-1:] == "()" and inner.count("(") == 1:
         return True
     if "\0" in bare and not re.sub(r"[\0\s()]|" + _OPERATOR.pattern, "", bare):
         return True
@@ -106,13 +112,16 @@ def is_explicit(text: str) -> bool:
         mixed = any(character.islower() for character in rest) or not any(character.isalpha() for character in rest)
         if mixed and not _PAIRED.search(bare) and _OPERATOR.search(_EMPHASIS.sub(" ", bare)):
             return True
-    return any(not _is_name(match[1], match[2]) for match in _AMPERSAND.finditer(bare))
+    return any(not _is_name(bare, match.start()) for match in _AMPERSAND.finditer(bare))
 
 
-def _is_name(left: str, right: str) -> bool:
-    if left[:1].isupper() and right[:1].isupper():
+def _is_name(text: str, ampersand: int) -> bool:
+    """Whether the words around an ampersand make a name or a fixed phrase with it."""
+    before = text[max(0, ampersand - _NEIGHBOURHOOD) : ampersand].split()
+    after = text[ampersand + 1 : ampersand + _NEIGHBOURHOOD].split()
+    if not before or not after or (before[-1][:1].isupper() and after[0][:1].isupper()):
         return True
-    left, right = left.lower().strip(".,;"), right.lower().strip(".,;")
+    left, right = before[-1].lower().strip(".,;"), after[0].lower().strip(".,;")
     adjectives = lexicon().words("adjective")
     pair = f"{left} and {right}"
     return (left in adjectives and right in adjectives) or any(pair in phrase for phrase in lexicon().tables["fixed"])

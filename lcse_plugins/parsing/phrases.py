@@ -18,6 +18,7 @@ class Phrases:
     def __init__(self, lexicon: Lexicon) -> None:
         self._lexicon = lexicon
         self._image = lexicon.words("image")
+        self._request_word = lexicon.words("request word")
         self._pointer = lexicon.words("pointer")
         self._s_noun = lexicon.words("s noun")
         self._determiner = lexicon.words("determiner")
@@ -41,13 +42,22 @@ class Phrases:
     def without_leading(self, chunk: Chunk) -> Chunk:
         """The chunk without request frames, existential openings and articles in front."""
         low = [word.low for word in chunk]
-        at = 0
+        at = self._request(low)
         while at < len(low):
             length = self._image_frame(low, at) or self._leading(low, at)
             if not length:
                 break
             at += length
         return chunk[at:] if not all(word in self._pointer for word in low[at:]) else []
+
+    def _request(self, low: Sequence[str]) -> int:
+        """Where a request such as `I was hoping to find some photos of` ends; 0 when there is none."""
+        for at, word in enumerate(low[:16]):
+            if word in self._image and (length := self._image_frame(low, at)) > 1:
+                return at + length
+            if word not in self._request_word:
+                return 0
+        return 0
 
     def unrequested(self, chunk: Chunk) -> Chunk:
         """The chunk without request frames in front, its article kept."""
@@ -102,7 +112,9 @@ class Phrases:
     def framed(self, chunk: Chunk) -> bool:
         """Whether the chunk begins like a request or with `there is`."""
         low = [word.low for word in chunk]
-        return bool(low) and bool(self._lexicon.framing.match(low)[0] or self._image_frame(low, 0) > 1)
+        return bool(low) and bool(
+            self._request(low) or self._lexicon.framing.match(low)[0] or self._image_frame(low, 0) > 1
+        )
 
     def determined(self, chunk: Chunk) -> bool:
         """Whether the chunk begins with an article, a number or another quantity."""
@@ -218,7 +230,7 @@ class Phrases:
         )
 
     def share(self, chunks: list[Chunk]) -> tuple[list[Chunk], bool]:
-        """Give each of the alternatives what the first or the last says for all, and whether that was done.
+        """Give each alternative what the first or the last says for all; and whether it could be read otherwise.
 
         `a red | blue car`, `a cat | a dog on a sofa`, `a man riding a horse | a bike`.
         """
@@ -227,7 +239,7 @@ class Phrases:
             inner = self.without_leading(last)
             head = next((k for k, word in enumerate(inner) if word.low not in self._adjective), 0)
             if head:
-                return [*[self.without_leading(chunk) + inner[head:] for chunk in chunks[:-1]], inner], True
+                return [*[self.without_leading(chunk) + inner[head:] for chunk in chunks[:-1]], inner], False
         inner = self.content(last)
         tail = self.governor(inner)
         alike = all(self.determined(chunk) == self.determined(last) for chunk in chunks[:-1])

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from lcse_plugins.query import And, Concept, Not, Or, Plain, Query
+from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, leaves
 
 QUERIES = Path(__file__).with_name("queries.txt")
 _TOKEN = re.compile(r"`([^`]*)`|([&|;!()])|([^&|;!()`]+)")
@@ -70,3 +70,24 @@ def read_tree(text: str) -> Query:
     tree = group(0)
     assert at == len(tokens), text
     return tree
+
+
+def wrong_sign(gold: Query, got: Query) -> set[str]:
+    """Words that one tree only affirms and the other only negates: the costly kind of mistake."""
+    affirmed, negated = _by_sign(gold)
+    other_affirmed, other_negated = _by_sign(got)
+    return ((affirmed - negated) & (other_negated - other_affirmed)) | (
+        (negated - affirmed) & (other_affirmed - other_negated)
+    )
+
+
+def _by_sign(query: Query) -> tuple[set[str], set[str]]:
+    affirmed: set[str] = set()
+    negated: set[str] = set()
+    for concept, is_negated in leaves(canonical(query)):
+        (negated if is_negated else affirmed).update(_CONTENT.findall(concept.text.lower()))
+    return affirmed - _SMALL, negated - _SMALL
+
+
+_CONTENT = re.compile(r"[^\W_]{2,}")
+_SMALL = set("an the of in on at and or is are it with to no not some any any for".split())

@@ -1,0 +1,102 @@
+"""The explicit Boolean language: its marks, its precedence, its errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from lcse_plugins import And, Concept, Not, Or, Plain, Query, parse
+from lcse_plugins.errors import QuerySyntaxError, QueryTooComplex
+from lcse_plugins.parsing import is_explicit
+
+cat, dog, bird = Concept("cat"), Concept("dog"), Concept("bird")
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("cat AND dog", cat & dog),
+        ("cat && dog || bird", Or((cat & dog, bird))),
+        ("cat OR dog AND bird", Or((cat, dog & bird))),
+        ("(cat OR dog) AND bird", And((cat | dog, bird))),
+        ("NOT cat AND dog", And((~cat, dog))),
+        ("NOT (cat AND dog)", Not(cat & dog)),
+        ("!cat | dog", Or((~cat, dog))),
+        ("cat & !dog", And((cat, ~dog))),
+        ("cat -dog -bird", And((cat, ~dog, ~bird))),
+        ("beach -people sunset", And((Concept("beach"), Not(Concept("people")), Concept("sunset")))),
+        ('cat -"hot dog"', And((cat, Not(Concept("hot dog"))))),
+        ("cat -(dog OR bird)", And((cat, Not(dog | bird)))),
+        ("beach NOT people", And((Concept("beach"), Not(Concept("people"))))),
+        ('"red car" "tall person"', Plain((Concept("red car"), Concept("tall person")))),
+        ('"red car" NOT "tall person"', Plain((Concept("red car"), Not(Concept("tall person"))))),
+        ('"no parking"', Concept("no parking")),
+        ('"say \\"hi\\" \\\\ now"', Concept('say "hi" \\ now')),
+        ("“red car” AND dog", And((Concept("red car"), dog))),
+        ("red car AND NOT tall person", And((Concept("red car"), Not(Concept("tall person"))))),
+        ("a dog AND no cats", And((dog, Not(Concept("cats"))))),
+        ("mac and cheese AND NOT bacon", And((Concept("mac and cheese"), Not(Concept("bacon"))))),
+        ("AT&T store AND dog", And((Concept("AT&T store"), dog))),
+        ("t-shirt AND 5-year-old boy", And((Concept("t-shirt"), Concept("5-year-old boy")))),
+    ],
+)
+def test_reads(text: str, tree: Query) -> None:
+    assert is_explicit(text)
+    assert parse(text) == tree
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a dog (brown)", "cute puppy :)", "wow! a dog", "AT&T store", "R&B singer", "black & white photo",
+        "salt & pepper shakers", "Tom & Jerry", "a t-shirt", "Paris - France", "-5 degrees", "DOG AND CAT",
+        "dogs but NOT cats", "cats, NOT dogs", "either a cat OR a dog", 'a sign that says "no parking"',
+        "brand new car", "NOT both cat and dog",
+        "a 5\" pipe", "NOTHING to see", "cats AND/OR dogs",
+    ],
+)  # fmt: skip
+def test_leaves_english_alone(text: str) -> None:
+    assert not is_explicit(text)
+    parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "expected", "found"),
+    [
+        ("cat AND", 7, "a term", ""),
+        ("AND cat", 0, "a term", "AND"),
+        ("cat OR OR dog", 7, "a term", "OR"),
+        ("(cat OR dog", 11, ")", ""),
+        ("cat AND dog)", 11, "the end", ")"),
+        ("cat AND ()", 9, "a term", ")"),
+        ('cat AND "dog', 8, "quotation mark", ""),
+        ('cat AND ""', 9, "quotation marks", '"'),
+        ("NOT", 3, "a term", ""),
+    ],
+)
+def test_a_fault_is_pointed_at(text: str, offset: int, expected: str, found: str) -> None:
+    with pytest.raises(QuerySyntaxError) as caught:
+        parse(text)
+    error = caught.value
+    assert (error.text, error.offset, error.found) == (text, offset, found)
+    assert expected in error.expected
+    line, caret = str(error).splitlines()[-2:]
+    assert caret.index("^") - 2 == offset
+    assert line.strip() == text
+
+
+def test_too_deep_is_an_error_of_its_own() -> None:
+    with pytest.raises(QueryTooComplex, match="deeper than 100"):
+        parse("NOT " * 200 + "cat")
+
+
+def test_parentheses_without_logic_cost_no_depth() -> None:
+    assert parse("(" * 400 + "cat AND dog" + ")" * 400) == cat & dog
+
+
+def test_spans_point_into_the_query() -> None:
+    text = 'a red car AND NOT "tall person"'
+    spans = parse.read(text).spans
+    assert {concept: text[slice(*span)] for concept, span in spans.items()} == {
+        "red car": "red car",
+        "tall person": "tall person",
+    }

@@ -1,0 +1,76 @@
+"""Any text gives a tree or a typed error in bounded time; what is formatted reads back."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from lcse_plugins import And, Concept, LcseError, Not, Or, Plain, Query, canonical, format_query, parse
+from lcse_plugins.parsing import GrammarParser
+from lcse_plugins.query import MAX_TEXT, concepts
+
+PIECES = [
+    "no ", "not ", "without ", "a dog ", "cats ", "or ", "and ", "but ", ", ", "either ", "neither ", "nor ", "both ",
+    "(", ")", '"', "AND ", "OR ", "NOT ", "-", "!", "&", "|", "-free ", "-less ", "is ", "missing ", "in ", "the park ",
+    "nobody ", "except ", "only ", "show me ", "photos of ", ". ", "; ", "not both ", "riding a ", "red ", "“", "”",
+    "'", "don't ", "have ", "any ", "犬 ", "é", "🙂", "\\", "\n", "\t", "\x00", "w/o ", "of ", "such as ", "with ",
+]  # fmt: skip
+
+any_text = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
+
+
+def trees() -> st.SearchStrategy[Query]:
+    words = st.text(min_size=1, max_size=20).filter(lambda text: text.split())
+    leaves = st.one_of(words, st.sampled_from(["dog", "no dog", "a OR b", 'the "x" \\', "(", "-y"])).map(Concept)
+
+    def grow(children: st.SearchStrategy[Query]) -> st.SearchStrategy[Query]:
+        several = st.lists(children, min_size=2, max_size=4).map(tuple)
+        return st.one_of(children.map(Not), several.map(And), several.map(Or), several.map(Plain))
+
+    return st.recursive(leaves, grow, max_leaves=12)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(any_text)
+def test_any_text_gives_a_tree_or_a_typed_error(text: str) -> None:
+    try:
+        result = parse.read(text)
+    except LcseError:
+        return
+    assert set(concepts(result.query)) <= set(result.spans)
+    assert all(0 <= start <= end <= len(text) for start, end in result.spans.values())
+    assert parse(text) == result.query
+    result.to_json()
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(trees())
+def test_a_formatted_tree_reads_back(tree: Query) -> None:
+    tree = canonical(tree)
+    text = format_query(tree)
+    assume(len(text) <= MAX_TEXT)
+    assert parse(text) == tree
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["not ", "no a or ", "(", ")", "(a or ", '"', '\\"', "a, ", "either ", "neither a ", "“", "犬", "🙂", "a & ", "-a ",
+     "a-less ", "is missing ", "red or ", "a on ", "NOT ", "((a)) ", "please ", "but no a ", "a riding a ", "\ud800"],
+)  # fmt: skip
+def test_long_and_odd_texts_end_in_bounded_time(piece: str) -> None:
+    text = (piece * MAX_TEXT)[:MAX_TEXT]
+    start = time.process_time()
+    try:
+        parse(text)
+    except LcseError:
+        pass
+    assert time.process_time() - start < 3.0
+
+
+def test_the_parser_is_a_value() -> None:
+    assert pickle.loads(pickle.dumps(parse)) == parse == GrammarParser()
+    assert len({parse, GrammarParser()}) == 1
