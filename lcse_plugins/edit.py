@@ -4,6 +4,13 @@
 
 `p_soft` is what the encoder heard (the concepts, no operator), `p_logic` is what was said; the score moves by their
 difference. A query without logic moves by nothing: its scores are the encoder's own, bit for bit.
+
+The other modes use the logic as a similarity of its own, logit p_logic / β + μ; for one affirmed concept that is its
+cosine. `anchored` averages it with the similarity of what the query affirms:
+
+    score = (s_affirmed + logit p_logic / β + μ) / 2
+
+There is nothing to subtract, because the affirmed text holds no negated concept that the encoder could have heard.
 """
 
 from __future__ import annotations
@@ -17,9 +24,9 @@ from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.evidence import Array, gather_logits
 from lcse_plugins.logic import soft_floor, soft_logit, truth_ceiling, truth_logit
-from lcse_plugins.query import Query, canonical, concepts, has_logic, leaves, ordered
+from lcse_plugins.query import Or, Query, canonical, concepts, has_logic, leaves, ordered
 
-__all__ = ["edits_nothing", "score_arrays", "score_ceiling", "score_tree", "uses_holistic"]
+__all__ = ["edits_nothing", "holistic_share", "score_arrays", "score_ceiling", "score_tree", "uses_holistic"]
 
 
 def score_arrays(
@@ -78,15 +85,10 @@ def score_tree(
     truth = truth_logit(tree, logits, config=config)
     if edits_nothing(tree, config):
         return holistic, truth
-    edited = truth / calibration.beta
     if config.mode == "lcse":
         soft = soft_logit([logits[concept] for concept in sorted(concepts(tree))])
-        edited = holistic + (truth - soft) / calibration.beta
-    elif uses_holistic(tree, config):
-        edited = holistic + edited
-    else:
-        edited = edited + calibration.mu
-    return edited, truth
+        return holistic + (truth - soft) / calibration.beta, truth
+    return _blend(holistic, truth / calibration.beta + calibration.mu, holistic_share(tree, config)), truth
 
 
 def score_ceiling(
@@ -101,9 +103,8 @@ def score_ceiling(
     logits = gather_logits(similarities, calibration)
     ceiling = truth_ceiling(tree, logits, config=config)
     if config.mode == "lcse":
-        ceiling = ceiling - soft_floor(list(logits.values()))
-    ceiling = ceiling / calibration.beta
-    return ceiling + holistic if uses_holistic(tree, config) else ceiling + calibration.mu
+        return holistic + (ceiling - soft_floor(list(logits.values()))) / calibration.beta
+    return _blend(holistic, ceiling / calibration.beta + calibration.mu, holistic_share(tree, config))
 
 
 def edits_nothing(tree: Query, config: ScoringConfig) -> bool:
@@ -115,9 +116,23 @@ def edits_nothing(tree: Query, config: ScoringConfig) -> bool:
 
 def uses_holistic(tree: Query, config: ScoringConfig) -> bool:
     """Whether the holistic similarity has a part in the score."""
+    return holistic_share(tree, config) > 0.0
+
+
+def holistic_share(tree: Query, config: ScoringConfig) -> float:
+    """The weight of the holistic similarity in a score; outside `lcse` the logic has the rest.
+
+    Mode `anchored` gives half to the similarity of the affirmed part, where the query says things together. An OR does
+    not: the text of both its sides prefers images that show both.
+    """
     if edits_nothing(tree, config) or config.mode == "lcse":
-        return True
-    return config.mode == "anchored" and not all(negated for _, negated in leaves(tree))
+        return 1.0
+    joined = not isinstance(tree, Or) and not all(negated for _, negated in leaves(tree))
+    return 0.5 if config.mode == "anchored" and joined else 0.0
+
+
+def _blend(holistic: Array, logic: Array, share: float) -> Array:
+    return logic if share == 0.0 else share * holistic + (1.0 - share) * logic
 
 
 def _check_finite(name: str, values: Array) -> None:

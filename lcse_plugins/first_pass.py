@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.edit import uses_holistic
+from lcse_plugins.edit import holistic_share
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.quantised import QuantisedRows
@@ -81,7 +81,8 @@ def rounding_reach(encoded: EncodedQuery) -> tuple[float, float] | None:
         return None
     if config.aggregator == "power" and min(config.gamma_and, config.gamma_or) < -1.0:
         return None
-    return float(uses_holistic(encoded.tree, config)), 2.0 if config.mode == "lcse" else 1.0
+    share = holistic_share(encoded.tree, config)
+    return share, 2.0 if config.mode == "lcse" else 1.0 - share
 
 
 class FirstPass:

@@ -19,7 +19,7 @@ import numpy as np
 
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
-from lcse_plugins.edit import edits_nothing, uses_holistic
+from lcse_plugins.edit import edits_nothing, holistic_share
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, concepts
 
@@ -115,8 +115,10 @@ class _Frame:
         self.config = config
         self.mu = calibration.mu
         self.subtracts_soft = config.mode == "lcse"
-        self.base = np.asarray(holistic, dtype=np.float64) * float(uses_holistic(tree, config))
-        self.shift = 0.0 if uses_holistic(tree, config) else calibration.mu
+        share = holistic_share(tree, config)
+        self.base = np.asarray(holistic, dtype=np.float64) * share
+        self.logic_share = 1.0 if self.subtracts_soft else 1.0 - share
+        self.shift = calibration.mu * (1.0 - share)
 
     def unit(self, name: str, sign: float) -> np.ndarray:
         """(m,) coefficients of one leaf."""
@@ -126,15 +128,16 @@ class _Frame:
 
     def bound(self, row: np.ndarray) -> Bound:
         """The linear function with the given coefficients on the logits, divided by β."""
-        vector = self.base + row @ self.vectors
-        return Bound(vector.astype(np.float32), float(self.shift - self.mu * row.sum()))
+        weights = self.logic_share * row
+        vector = self.base + weights @ self.vectors
+        return Bound(vector.astype(np.float32), float(self.shift - self.mu * weights.sum()))
 
     def gradient(self, tree: Query) -> FloatArray:
         """(d,) direction in which the score grows fastest where there is no evidence either way."""
         row = _gradient(tree, self)[1]
         if self.subtracts_soft:
             row = row - 1.0 / len(self.names)
-        return np.asarray((self.base + row @ self.vectors).astype(np.float32))
+        return self.bound(row).vector
 
 
 def _gradient(tree: Query, frame: _Frame) -> tuple[float, np.ndarray]:
