@@ -57,14 +57,20 @@ class Hits:
 
 
 def explain_points(
-    encoded: EncodedQuery, points: Sequence[models.ScoredPoint], vectors: Sequence[FloatArray], *, exact: bool
+    encoded: EncodedQuery,
+    points: Sequence[models.ScoredPoint],
+    vectors: Sequence[FloatArray],
+    *,
+    exact: bool,
+    keep_scores: bool,
 ) -> Ranking:
-    """The evidence of points that the database has scored, in its order and with its scores."""
+    """The evidence of points that the database has found: in its order and with its scores, or scored anew."""
     ranking = Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=exact)
     if points:
         candidates = [
             Candidate(point.id, vector, payload=point.payload) for point, vector in zip(points, vectors, strict=True)
         ]
-        explained = {ranked.id: ranked for ranked in rank_pool(encoded, VectorPool.of(candidates))}
-        ranking.extend(replace(explained[point.id], score=point.score) for point in points)
+        explained = rank_pool(encoded, VectorPool.of(candidates))
+        by_id = {ranked.id: ranked for ranked in explained}
+        ranking.extend((replace(by_id[p.id], score=p.score) for p in points) if keep_scores else explained)
     return ranking

@@ -22,20 +22,30 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import CollectionError, InvalidOption, LcseError
 from lcse_plugins.query import Query
 from lcse_plugins.scorer import LogicScorer
+from qdrant_lcse.executions import formula_steps, linear_steps
 from qdrant_lcse.faults import translated
+from qdrant_lcse.formula import ScoreFormula, compile_formula
 from qdrant_lcse.hits import Hits
 from qdrant_lcse.options import Options, QueryOptions, WithPayload, WithVectors
 from qdrant_lcse.schema import VectorSchema
-from qdrant_lcse.steps import Call, client_steps, learn_schema, together
+from qdrant_lcse.steps import Call, Manner, Steps, client_steps, learn_schema, together
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from qdrant_lcse.embedded import EmbeddedClient
+
 __all__ = ["AsyncLogicSearch", "ExecutionChoice", "LogicSearch"]
 
 ExecutionChoice = Literal["auto", "client", "nested", "two-trip"]
-ClientT = TypeVar("ClientT", bound="QdrantClient | AsyncQdrantClient")
+ClientT = TypeVar("ClientT", bound="QdrantClient | EmbeddedClient | AsyncQdrantClient")
 T = TypeVar("T")
+
+LARGEST_NESTED = 4000
+"""Candidates up to which one nested query is chosen; it repeats the candidate searches for every concept."""
+
+WIDE_BEAM = 512
+"""HNSW's beam when a query affirms nothing: its graph was built for near vectors, not for far ones."""
 
 
 class _Search(Generic[ClientT]):
@@ -68,11 +78,44 @@ class _Search(Generic[ClientT]):
             schema = yield from learn_schema(self.collection_name, self.vector_name)
             schema.check_dimension(self.scorer.encoder.dimension)
             self._schema = schema
-        conversations = [
-            client_steps(encoded, schema, options, params=options.search_params, proves=self._local)
-            for encoded in queries
-        ]
+        conversations = [self._steps(encoded, schema, options) for encoded in queries]
         return (yield from together(conversations, collection=self.collection_name, options=options))
+
+    def _steps(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> Steps:
+        manner = self._manner(encoded, options)
+        if encoded.plan.linear is not None and not options.min_truth:
+            return linear_steps(encoded, schema, options, manner)
+        formula = self._formula(encoded, schema, options)
+        if formula is None:
+            return client_steps(encoded, schema, options, manner)
+        small = len(encoded.plan.candidates) * options.depth <= LARGEST_NESTED
+        execution: Literal["nested", "two-trip"] = "nested" if small else "two-trip"
+        if self.execution == "nested" or self.execution == "two-trip":
+            execution = self.execution
+        return formula_steps(encoded, schema, options, manner, formula=formula, execution=execution)
+
+    def _manner(self, encoded: EncodedQuery, options: Options) -> Manner:
+        if self._local:  # local mode scans all points, and warns of parameters that it does not need
+            return Manner(params=None, rescoring=None, proves=True)
+        params = options.search_params
+        if options.exact:
+            params = (params or models.SearchParams()).model_copy(update={"exact": True})
+        elif params is None and all(encoded.negated.values()):
+            params = models.SearchParams(hnsw_ef=WIDE_BEAM)
+        return Manner(
+            params=params, rescoring=models.SearchParams(exact=True), proves=params is not None and bool(params.exact)
+        )
+
+    def _formula(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> ScoreFormula | None:
+        """The score for the database to compute; None when it is to be computed here."""
+        if self.execution == "client" or (self.execution == "auto" and self._local):
+            return None
+        try:
+            return compile_formula(encoded, cosine=schema.cosine, min_truth=options.min_truth)
+        except InvalidOption:
+            if self.execution == "auto":
+                return None
+            raise
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -87,7 +130,7 @@ class _Search(Generic[ClientT]):
             raise fault from error
 
 
-class LogicSearch(_Search[QdrantClient]):
+class LogicSearch(_Search["QdrantClient | EmbeddedClient"]):
     """Finds the images of a collection for which a query holds. Safe to share between threads.
 
     Args:

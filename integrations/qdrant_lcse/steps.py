@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from qdrant_client import models
+from qdrant_client.http.models import QueryResponse
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
@@ -22,7 +23,18 @@ from qdrant_lcse.hits import Hits
 from qdrant_lcse.options import Options
 from qdrant_lcse.schema import VectorSchema, check_unit_sample, read_schema
 
-__all__ = ["Call", "Calls", "Fetch", "Searches", "Steps", "client_steps", "learn_schema", "nearest", "together"]
+__all__ = [
+    "Call",
+    "Calls",
+    "Fetch",
+    "Manner",
+    "Searches",
+    "Steps",
+    "client_steps",
+    "learn_schema",
+    "nearest",
+    "together",
+]
 
 SAMPLE = 16
 """Stored vectors looked at to see whether a dot collection holds unit vectors."""
@@ -50,6 +62,21 @@ class Fetch:
     """Points to read by id; the answer maps id → record."""
 
     ids: list[PointId] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How to search.
+
+    Attributes:
+        params: for candidates; None leaves it to the collection.
+        rescoring: for scoring candidates that are already chosen: over all of them, with full precision.
+        proves: whether candidate searches miss nothing.
+    """
+
+    params: models.SearchParams | None
+    rescoring: models.SearchParams | None
+    proves: bool
 
 
 Steps: TypeAlias = Generator["Searches | Fetch", Any, Hits]
@@ -85,7 +112,7 @@ def together(conversations: Sequence[Steps], *, collection: str, options: Option
     while asked:
         requests = [request for ask in asked.values() if isinstance(ask, Searches) for request in ask.requests]
         ids = [point_id for ask in asked.values() if isinstance(ask, Fetch) for point_id in ask.ids]
-        responses: list[models.QueryResponse] = []
+        responses: list[QueryResponse] = []
         records: list[models.Record] = []
         common = {"collection_name": collection, "timeout": options.timeout}
         if requests:
@@ -115,29 +142,24 @@ def nearest(schema: VectorSchema, vector: FloatArray, options: Options, **argume
     )
 
 
-def client_steps(
-    encoded: EncodedQuery, schema: VectorSchema, options: Options, *, params: models.SearchParams | None, proves: bool
-) -> Steps:
-    """Fetch candidates with their vectors and score them here.
-
-    Args:
-        encoded: The query.
-        schema: What the collection stores.
-        options: What was asked for.
-        params: How the candidates are searched.
-        proves: Whether those searches miss nothing.
-    """
+def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, manner: Manner) -> Steps:
+    """Fetch candidates with their vectors and score them here."""
     steps = search_steps(
         encoded,
         limit=options.end,
         depth=options.candidates,
         exact=options.exact,
-        exact_search=proves,
+        exact_search=manner.proves,
         min_truth=options.min_truth,
     )
     step = advance(steps)
     while isinstance(step, SearchRequest):
-        wanted = {"limit": step.depth, "params": params, "with_payload": False, "with_vector": schema.with_vectors}
+        wanted = {
+            "limit": step.depth,
+            "params": manner.params,
+            "with_payload": False,
+            "with_vector": schema.with_vectors,
+        }
         answers = yield Searches([nearest(schema, vector, options, **wanted) for vector in step.vectors])
         step = advance(steps, [[_candidate(point, schema) for point in points] for points in answers])
     ranking = Ranking(step[options.offset :], parse=step.parse, mode=step.mode, exact=step.exact)

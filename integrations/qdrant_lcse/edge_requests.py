@@ -1,0 +1,144 @@
+"""Queries in the client's words, said in those of the embedded engine; and its answers, back."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import qdrant_edge as edge
+from qdrant_client import models
+
+__all__ = ["from_edge_point", "from_edge_record", "to_edge_payload", "to_edge_request"]
+
+
+def to_edge_request(request: models.QueryRequest) -> edge.QueryRequest:
+    """A query with its prefetches."""
+    return edge.QueryRequest(
+        limit=10 if request.limit is None else request.limit,
+        offset=request.offset or 0,
+        query=_query(request.query, request.using),
+        prefetches=_prefetches(request.prefetch),
+        with_vector=request.with_vector or False,
+        with_payload=to_edge_payload(request.with_payload),
+        filter=_filter(request.filter),
+        score_threshold=request.score_threshold,
+        params=_params(request.params),
+    )
+
+
+def _prefetches(prefetch: Any) -> list[edge.Prefetch]:
+    prefetches = [] if prefetch is None else prefetch if isinstance(prefetch, list) else [prefetch]
+    return [
+        edge.Prefetch(
+            limit=one.limit or 10,
+            query=_query(one.query, one.using),
+            prefetches=_prefetches(one.prefetch),
+            params=_params(one.params),
+            filter=_filter(one.filter),
+            score_threshold=one.score_threshold,
+        )
+        for one in prefetches
+    ]
+
+
+def _query(query: Any, using: str | None) -> Any:
+    match query:
+        case None:
+            return None
+        case models.NearestQuery():
+            return edge.Query.Nearest(query.nearest, using)  # type: ignore[arg-type]
+        case models.FormulaQuery():
+            return edge.Formula(_expression(query.formula))
+        case _:
+            raise TypeError(f"the embedded engine is not asked {type(query).__name__} here")
+
+
+def _expression(node: models.Expression) -> edge.Expression:
+    make = edge.Expression
+    match node:
+        case float() | int():
+            return make.Constant(float(node))
+        case str():
+            return make.Variable(node)
+        case models.SumExpression():
+            return make.Sum([_expression(part) for part in node.sum])
+        case models.MultExpression():
+            return make.Mult([_expression(part) for part in node.mult])
+        case models.NegExpression():
+            return make.Neg(_expression(node.neg))
+        case models.AbsExpression():
+            return make.Abs(_expression(node.abs))
+        case models.ExpExpression():
+            return make.Exp(_expression(node.exp))
+        case models.LnExpression():
+            return make.Ln(_expression(node.ln))
+        case models.DivExpression():
+            left, right = _expression(node.div.left), _expression(node.div.right)
+            return make.Div(left, right, node.div.by_zero_default)
+        case models.PowExpression():
+            return make.Pow(_expression(node.pow.base), _expression(node.pow.exponent))
+        case _:
+            raise TypeError(f"the embedded engine is not asked {type(node).__name__} here")
+
+
+def _filter(condition: models.Filter | None) -> edge.Filter | None:
+    if condition is None:
+        return None
+
+    def listed(part: Any) -> list[Any] | None:
+        return None if part is None else [_condition(one) for one in (part if isinstance(part, list) else [part])]
+
+    return edge.Filter(listed(condition.must), listed(condition.should), listed(condition.must_not))
+
+
+def _condition(condition: Any) -> Any:
+    match condition:
+        case models.Filter():
+            return _filter(condition)
+        case models.HasIdCondition():
+            return edge.HasIdCondition(set(condition.has_id))
+        case models.FieldCondition(key=key, match=models.MatchValue(value=value)):
+            return edge.FieldCondition(key, match=edge.MatchValue(value))
+        case models.FieldCondition(key=key, match=models.MatchAny(any=values)):
+            return edge.FieldCondition(key, match=edge.MatchAny(values))
+        case models.FieldCondition(key=key, range=models.Range() as span):
+            return edge.FieldCondition(key, range=edge.RangeFloat(span.gte, span.gt, span.lte, span.lt))
+        case _:
+            raise TypeError(f"the embedded engine is not asked {condition!r} here")
+
+
+def _params(params: models.SearchParams | None) -> edge.SearchParams | None:
+    if params is None:
+        return None
+    quantization = None
+    if params.quantization is not None:
+        asked = params.quantization
+        quantization = edge.QuantizationSearchParams(asked.ignore or False, asked.rescore, asked.oversampling)
+    return edge.SearchParams(params.hnsw_ef, params.exact or False, quantization, params.indexed_only or False)
+
+
+def to_edge_payload(selector: Any) -> Any:
+    """Which payload to return."""
+    match selector:
+        case models.PayloadSelectorInclude():
+            return edge.PayloadSelector.Include(selector.include)
+        case models.PayloadSelectorExclude():
+            return edge.PayloadSelector.Exclude(selector.exclude)
+        case _:
+            return False if selector is None else selector
+
+
+def from_edge_point(point: edge.ScoredPoint) -> models.ScoredPoint:
+    """A found point."""
+    return models.ScoredPoint.model_construct(
+        id=_id(point.id), version=point.version, score=point.score, payload=point.payload, vector=point.vector
+    )
+
+
+def from_edge_record(point: edge.Record) -> models.Record:
+    """A stored point."""
+    return models.Record.model_construct(id=_id(point.id), payload=point.payload, vector=point.vector)
+
+
+def _id(point_id: int | str | UUID) -> int | str:
+    return str(point_id) if isinstance(point_id, UUID) else point_id

@@ -1,0 +1,171 @@
+"""Qdrant's engine inside this process (Qdrant Edge), with the face of a `QdrantClient`.
+
+    >>> client = EmbeddedClient("photos.qdrant")
+    >>> index_images(client, "photos", "holiday/", encoder)
+    >>> search = LogicSearch(client, "photos", scorer)
+
+It is the code a server runs for one shard: HNSW, quantisation and formulas included, with no server to start. Only
+what searching and indexing need is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from uuid import UUID
+
+from qdrant_client import models
+from qdrant_client.http.models import QueryResponse
+
+from lcse_plugins.errors import CollectionError, MissingExtra
+
+try:
+    import qdrant_edge as edge
+except ImportError as error:
+    raise MissingExtra("EmbeddedClient", "qdrant-edge") from error
+
+from qdrant_lcse.edge_requests import from_edge_point, from_edge_record, to_edge_payload, to_edge_request
+
+__all__ = ["EmbeddedClient"]
+
+_DISTANCES = {
+    models.Distance.COSINE: edge.Distance.Cosine,
+    models.Distance.DOT: edge.Distance.Dot,
+    models.Distance.EUCLID: edge.Distance.Euclid,
+    models.Distance.MANHATTAN: edge.Distance.Manhattan,
+}
+
+
+class EmbeddedClient:
+    """Collections in a folder, one shard each.
+
+    Args:
+        path: Folder for the collections; created when missing.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._shards: dict[str, edge.EdgeShard] = {}
+        self._params: dict[str, models.CollectionParams] = {}
+
+    def create_collection(
+        self,
+        collection_name: str,
+        vectors_config: models.VectorParams | Mapping[str, models.VectorParams],
+        *,
+        hnsw_config: models.HnswConfigDiff | None = None,
+        quantization_config: models.ScalarQuantization | None = None,
+        optimizers_config: models.OptimizersConfigDiff | None = None,
+    ) -> bool:
+        """Make an empty collection."""
+        named = vectors_config if isinstance(vectors_config, Mapping) else {"": vectors_config}
+        scalar = None
+        if quantization_config is not None:
+            scalar = edge.ScalarQuantizationConfig(
+                edge.ScalarType.Int8, quantization_config.scalar.quantile, quantization_config.scalar.always_ram
+            )
+        hnsw, optimizers = hnsw_config or models.HnswConfigDiff(), optimizers_config or models.OptimizersConfigDiff()
+        config = edge.EdgeConfig(
+            vectors={name: edge.EdgeVectorParams(p.size, _DISTANCES[p.distance]) for name, p in named.items()},
+            hnsw_config=edge.HnswIndexConfig(
+                hnsw.m or 16, hnsw.ef_construct or 100, hnsw.full_scan_threshold or 10_000
+            ),
+            quantization_config=scalar,
+            optimizers=edge.EdgeOptimizersConfig(
+                default_segment_number=optimizers.default_segment_number,
+                indexing_threshold=optimizers.indexing_threshold,
+            ),
+        )
+        folder = self.path / collection_name
+        folder.mkdir(parents=True, exist_ok=True)
+        self._shards[collection_name] = edge.EdgeShard.create(str(folder), config)
+        self._params[collection_name] = models.CollectionParams(
+            vectors=dict(named) if isinstance(vectors_config, Mapping) else vectors_config
+        )
+        return True
+
+    def collection_exists(self, collection_name: str) -> bool:
+        """Whether there is such a collection."""
+        return collection_name in self._shards
+
+    def delete_collection(self, collection_name: str) -> bool:
+        """Forget a collection; its files stay."""
+        shard = self._shards.pop(collection_name, None)
+        if shard is not None:
+            shard.close()
+        return shard is not None
+
+    def get_collection(self, collection_name: str) -> models.CollectionInfo:
+        """What the collection stores."""
+        info = self._shard(collection_name).info()
+        config = models.CollectionConfig.model_construct(params=self._params[collection_name])
+        return models.CollectionInfo.model_construct(
+            config=config, points_count=info.points_count, indexed_vectors_count=info.indexed_vectors_count
+        )
+
+    def upsert(self, collection_name: str, points: Iterable[models.PointStruct], **_: Any) -> None:
+        """Store points."""
+        rows: list[Any] = [edge.Point(point.id, point.vector, point.payload) for point in points]  # type: ignore[arg-type]
+        self._shard(collection_name).update(edge.UpdateOperation.upsert_points(rows))
+
+    def optimize(self, collection_name: str) -> bool:
+        """Build the indexes that are due; a server does so by itself."""
+        return self._shard(collection_name).optimize()
+
+    def query_batch_points(
+        self, collection_name: str, requests: Sequence[models.QueryRequest], *, timeout: int | None = None
+    ) -> list[QueryResponse]:
+        """Run queries together."""
+        shard = self._shard(collection_name)
+        batch = edge.QueryBatchRequest([to_edge_request(request) for request in requests])
+        return [
+            QueryResponse.model_construct(points=[from_edge_point(point) for point in points])
+            for points in shard.query_batch(batch)
+        ]
+
+    def retrieve(
+        self,
+        collection_name: str,
+        ids: Sequence[int | str | UUID],
+        *,
+        with_payload: Any = True,
+        with_vectors: bool | list[str] = False,
+        timeout: int | None = None,
+    ) -> list[models.Record]:
+        """Read points by id."""
+        found = self._shard(collection_name).retrieve(list(ids), to_edge_payload(with_payload), with_vectors)
+        return [from_edge_record(point) for point in found]
+
+    def scroll(
+        self,
+        collection_name: str,
+        *,
+        limit: int = 10,
+        offset: Any = None,
+        with_payload: Any = True,
+        with_vectors: bool | list[str] = False,
+    ) -> tuple[list[models.Record], Any]:
+        """Read points in the order of their ids."""
+        page = edge.ScrollRequest(offset, limit, None, to_edge_payload(with_payload), with_vectors)
+        found, following = self._shard(collection_name).scroll(page)
+        return [from_edge_record(point) for point in found], following
+
+    def close(self) -> None:
+        """Release the files."""
+        for name in list(self._shards):
+            self.delete_collection(name)
+
+    def __enter__(self) -> EmbeddedClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _shard(self, collection_name: str) -> edge.EdgeShard:
+        if collection_name not in self._shards:
+            raise CollectionError(collection_name, "there is no such collection")
+        return self._shards[collection_name]

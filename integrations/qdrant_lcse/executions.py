@@ -1,0 +1,182 @@
+"""The ways to score in the database, as conversations: one plain search, one nested query, or two trips.
+
+A formula can only see similarities of points that *every* one of its prefetches returned; a point that one of them
+misses silently counts as similarity 0 there. So each prefetch re-scores the same candidates, all of them, exactly:
+in one trip by nesting the candidate searches inside each prefetch, in two by naming the candidates' ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Hashable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from qdrant_client import models
+
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.search import DEPTH_GROWTH
+from qdrant_lcse.formula import ScoreFormula
+from qdrant_lcse.hits import Execution, Hits, explain_points
+from qdrant_lcse.options import Options
+from qdrant_lcse.schema import VectorSchema
+from qdrant_lcse.steps import Fetch, Manner, Searches, Steps, nearest
+
+__all__ = ["formula_steps", "linear_steps"]
+
+
+def linear_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, manner: Manner) -> Steps:
+    """One ordinary vector search, for a query whose score is a linear function of the image vector.
+
+    What it returns is scored here, from the stored vectors: a quantised collection may answer with rough similarities.
+    """
+    linear = encoded.plan.linear
+    if linear is None:
+        raise AssertionError("only a linear score can be searched for directly")
+    wanted = _wanted(schema, options)
+    (points,) = yield Searches([nearest(schema, linear.vector, options, params=manner.params, **wanted)])
+    return _packed(encoded, schema, options, points, exact=manner.proves, execution="linear")
+
+
+def formula_steps(
+    encoded: EncodedQuery,
+    schema: VectorSchema,
+    options: Options,
+    manner: Manner,
+    *,
+    formula: ScoreFormula,
+    execution: Literal["nested", "two-trip"],
+) -> Steps:
+    """Score candidates in the database by a formula; go deeper until the result is proved when that was asked for.
+
+    Args:
+        encoded: The query.
+        schema: What the collection stores.
+        options: What was asked for.
+        manner: How to search.
+        formula: The score.
+        execution: In one trip or two.
+    """
+    plan, depth = encoded.plan, options.depth
+    bounds = (plan.bounds or ()) if options.exact else ()
+    vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds)])
+    while True:
+        trip = _in_one_trip if execution == "nested" else _in_two_trips
+        points, last = yield from trip(schema, options, manner, formula, vectors, depth)
+        exhausted = None in last
+        complete = exhausted
+        if not complete and bounds and len(points) == options.limit:
+            reached = [
+                similarity * schema.scale(bound.vector)
+                for bound, similarity in zip(bounds, last[-len(bounds) :], strict=True)
+                if similarity is not None
+            ]
+            complete = plan.proves(points[-1].score, reached)
+        if complete or not options.exact:
+            return _packed(encoded, schema, options, points, exact=complete and manner.proves, execution=execution)
+        depth *= DEPTH_GROWTH
+
+
+_Round = Generator["Searches | Fetch", Any, tuple[list[models.ScoredPoint], list[float | None]]]
+"""A round gives the best points, and for each candidate search its last similarity: None when it found all points."""
+
+
+def _in_one_trip(
+    schema: VectorSchema,
+    options: Options,
+    manner: Manner,
+    formula: ScoreFormula,
+    vectors: FloatArray,
+    depth: int,
+) -> _Round:
+    searches = [
+        models.Prefetch(
+            query=models.NearestQuery(nearest=vector.tolist()),
+            using=schema.vector_name,
+            filter=options.query_filter,
+            params=manner.params,
+            limit=depth,
+        )
+        for vector in vectors
+    ]
+    stages = [_stage(row, schema, manner, prefetch=searches, limit=depth * len(vectors)) for row in formula.vectors]
+    scored = _scored(formula, stages, schema, options, manner)
+    # How deep the nested searches reached is not reported: where it proves something, ask for the point at that depth.
+    probed = vectors if options.exact else vectors[: int(manner.proves)]
+    deepest = {"limit": 1, "offset": depth - 1, "params": manner.params, "with_payload": False, "with_vector": False}
+    points, *probes = yield Searches([scored, *(nearest(schema, row, options, **deepest) for row in probed)])
+    return points, [probe[0].score if probe else None for probe in probes]
+
+
+def _in_two_trips(
+    schema: VectorSchema,
+    options: Options,
+    manner: Manner,
+    formula: ScoreFormula,
+    vectors: FloatArray,
+    depth: int,
+) -> _Round:
+    bare = {"limit": depth, "params": manner.params, "with_payload": False, "with_vector": False}
+    found = yield Searches([nearest(schema, vector, options, **bare) for vector in vectors])
+    last = [points[-1].score if len(points) >= depth else None for points in found]
+    ids = list(dict.fromkeys(point.id for points in found for point in points))
+    if not ids:
+        return [], last
+    chosen = models.Filter(must=[models.HasIdCondition(has_id=ids)])
+    stages = [_stage(row, schema, manner, filter=chosen, limit=len(ids)) for row in formula.vectors]
+    (points,) = yield Searches([_scored(formula, stages, schema, options, manner)])
+    return points, last
+
+
+def _stage(row: FloatArray, schema: VectorSchema, manner: Manner, **arguments: Any) -> models.Prefetch:
+    query = models.NearestQuery(nearest=row.tolist())
+    return models.Prefetch(query=query, using=schema.vector_name, params=manner.rescoring, **arguments)
+
+
+def _scored(
+    formula: ScoreFormula, stages: list[models.Prefetch], schema: VectorSchema, options: Options, manner: Manner
+) -> models.QueryRequest:
+    wanted = _wanted(schema, options)
+    return models.QueryRequest(
+        prefetch=stages, query=formula.query, params=manner.rescoring, score_threshold=formula.threshold, **wanted
+    )
+
+
+def _wanted(schema: VectorSchema, options: Options) -> dict[str, Any]:
+    """What to return of the best points: what was asked for, and the vectors from which their evidence is computed."""
+    vectors: bool | list[str] = schema.with_vectors
+    if isinstance(options.with_vectors, list) and isinstance(vectors, list):
+        vectors = sorted({*options.with_vectors, *vectors})
+    return {
+        "limit": options.limit,
+        "offset": options.offset,
+        "with_payload": options.with_payload,
+        "with_vector": True if options.with_vectors is True else vectors,
+    }
+
+
+def _packed(
+    encoded: EncodedQuery,
+    schema: VectorSchema,
+    options: Options,
+    points: Sequence[models.ScoredPoint],
+    *,
+    exact: bool,
+    execution: Execution,
+) -> Hits:
+    seen = {point.id: vector for point in points if (vector := schema.vector_of(point)) is not None}
+    kept = [point for point in points if point.id in seen]
+    ranking = explain_points(
+        encoded, kept, [seen[point.id] for point in kept], exact=exact, keep_scores=execution != "linear"
+    )
+    scored: dict[Hashable, models.ScoredPoint] = {point.id: point for point in kept}
+    return Hits([_asked_for(scored[ranked.id], ranked.score, options) for ranked in ranking], ranking, execution)
+
+
+def _asked_for(point: models.ScoredPoint, score: float, options: Options) -> models.ScoredPoint:
+    vector: Any = point.vector
+    if options.with_vectors is False:
+        vector = None
+    elif isinstance(options.with_vectors, list) and isinstance(vector, dict):
+        vector = {name: vector[name] for name in options.with_vectors if name in vector}
+    return point.model_copy(update={"score": score, "vector": vector})
