@@ -9,7 +9,22 @@ try:
 except ImportError as error:
     raise MissingExtra("qdrant_lcse", "qdrant") from error
 
+from qdrant_lcse.formula import ScoreFormula, compile_formula
 from qdrant_lcse.hits import Execution, Hits
+from qdrant_lcse.ingest import IngestReport, index_images
+from qdrant_lcse.payloads import StoredText, read_langchain_payload, read_llama_index_payload
 from qdrant_lcse.search import AsyncLogicSearch, LogicSearch
 
-__all__ = ["AsyncLogicSearch", "Execution", "Hits", "LogicSearch"]
+__all__ = [
+    "AsyncLogicSearch",
+    "Execution",
+    "Hits",
+    "IngestReport",
+    "LogicSearch",
+    "ScoreFormula",
+    "StoredText",
+    "compile_formula",
+    "index_images",
+    "read_langchain_payload",
+    "read_llama_index_payload",
+]

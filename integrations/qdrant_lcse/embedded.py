@@ -10,6 +10,7 @@ what searching and indexing need is here.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -81,21 +82,23 @@ class EmbeddedClient:
         folder = self.path / collection_name
         folder.mkdir(parents=True, exist_ok=True)
         self._shards[collection_name] = edge.EdgeShard.create(str(folder), config)
-        self._params[collection_name] = models.CollectionParams(
-            vectors=dict(named) if isinstance(vectors_config, Mapping) else vectors_config
-        )
+        vectors = dict(named) if isinstance(vectors_config, Mapping) else vectors_config
+        self._params[collection_name] = models.CollectionParams(vectors=vectors)
+        self._note(collection_name).write_text(self._params[collection_name].model_dump_json(), encoding="utf-8")
         return True
 
     def collection_exists(self, collection_name: str) -> bool:
         """Whether there is such a collection."""
-        return collection_name in self._shards
+        return collection_name in self._shards or self._note(collection_name).is_file()
 
     def delete_collection(self, collection_name: str) -> bool:
-        """Forget a collection; its files stay."""
-        shard = self._shards.pop(collection_name, None)
-        if shard is not None:
+        """Delete a collection and its files."""
+        known = self.collection_exists(collection_name)
+        if shard := self._shards.pop(collection_name, None):
             shard.close()
-        return shard is not None
+        shutil.rmtree(self.path / collection_name, ignore_errors=True)
+        self._note(collection_name).unlink(missing_ok=True)
+        return known
 
     def get_collection(self, collection_name: str) -> models.CollectionInfo:
         """What the collection stores."""
@@ -154,8 +157,8 @@ class EmbeddedClient:
 
     def close(self) -> None:
         """Release the files."""
-        for name in list(self._shards):
-            self.delete_collection(name)
+        while self._shards:
+            self._shards.popitem()[1].close()
 
     def __enter__(self) -> EmbeddedClient:
         return self
@@ -165,7 +168,15 @@ class EmbeddedClient:
     ) -> None:
         self.close()
 
+    def _note(self, collection_name: str) -> Path:
+        """Where the collection's settings are kept, to open it again."""
+        return self.path / f"{collection_name}.json"
+
     def _shard(self, collection_name: str) -> edge.EdgeShard:
         if collection_name not in self._shards:
-            raise CollectionError(collection_name, "there is no such collection")
+            if not self._note(collection_name).is_file():
+                raise CollectionError(collection_name, "there is no such collection")
+            settings = self._note(collection_name).read_text(encoding="utf-8")
+            self._params[collection_name] = models.CollectionParams.model_validate_json(settings)
+            self._shards[collection_name] = edge.EdgeShard.load(str(self.path / collection_name))
         return self._shards[collection_name]

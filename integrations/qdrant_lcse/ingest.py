@@ -1,0 +1,191 @@
+"""A folder of pictures into a collection: in batches, resumable, broken pictures listed and left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
+
+from qdrant_client import QdrantClient, models
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from lcse_plugins.encoders.images import content_hash, iter_images, walk_images
+from lcse_plugins.encoders.protocol import Encoder
+from lcse_plugins.errors import CollectionError, ImageError, InvalidOption, LcseError
+from qdrant_lcse.faults import translated
+from qdrant_lcse.schema import read_schema
+
+if TYPE_CHECKING:
+    from qdrant_lcse.embedded import EmbeddedClient
+
+__all__ = ["ENCODER_KEY", "PATH_KEY", "IngestReport", "PayloadOf", "index_images"]
+
+PATH_KEY = "path"
+ENCODER_KEY = "encoder_id"
+
+PayloadOf: TypeAlias = Callable[[Path], Mapping[str, Any]]
+"""More payload for a picture, from its path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestReport:
+    """What became of the pictures.
+
+    Attributes:
+        indexed: pictures encoded and stored.
+        present: pictures that were in the collection already, or came twice.
+        broken: pictures that cannot be read, with the reason.
+        seconds: time taken.
+    """
+
+    indexed: int = 0
+    present: int = 0
+    broken: tuple[ImageError, ...] = field(default=())
+    seconds: float = 0.0
+
+    @property
+    def images_per_second(self) -> float:
+        """Pictures encoded and stored in a second."""
+        return self.indexed / self.seconds if self.seconds else 0.0
+
+
+def index_images(
+    client: QdrantClient | EmbeddedClient,
+    collection: str,
+    paths: str | Path | Iterable[str | Path],
+    encoder: Encoder,
+    *,
+    payload: PayloadOf | None = None,
+    batch_size: int = 64,
+    vector_name: str | None = None,
+    progress: bool = True,
+) -> IngestReport:
+    """Store the vectors of pictures; the collection is made when it is missing.
+
+    The id of a point is the hash of its file, so that pictures already there are not encoded again: a run that was
+    interrupted goes on where it stopped. Payload: the path, the encoder's id, and what `payload` adds.
+
+    Args:
+        client: Where to store.
+        collection: Its name; made with Cosine distance when missing.
+        paths: A folder to walk, or the pictures themselves.
+        encoder: What makes the vectors.
+        payload: More payload for a picture, from its path.
+        batch_size: Pictures encoded and stored at a time.
+        vector_name: The vectors to fill when the collection names them.
+        progress: Whether to draw a progress bar on standard error.
+
+    Raises:
+        CollectionError: the collection has other vectors, or holds those of another encoder.
+        SearchUnavailable: Qdrant did not answer.
+    """
+    if batch_size < 1:
+        raise InvalidOption(f"batch_size is at least 1, not {batch_size}")
+    started = time.perf_counter()
+    files = walk_images(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
+    indexed, present, broken = 0, 0, list[ImageError]()
+    with _faults(collection):
+        _ensure_collection(client, collection, encoder, vector_name)
+    with _bar(progress) as advance:
+        while batch := list(islice(files, batch_size)):
+            fresh, unread = _hashed(batch)
+            with _faults(collection):
+                found = _present(client, collection, list(fresh), encoder)
+            todo = {point_id: path for point_id, path in fresh.items() if point_id not in found}
+            points, undecoded = _encoded(todo, encoder, payload, vector_name)
+            if points:
+                with _faults(collection):
+                    client.upsert(collection, points, wait=True)
+            indexed += len(points)
+            present += len(batch) - len(points) - len(unread) - len(undecoded)
+            broken += [*unread, *undecoded]
+            advance(len(batch))
+    seconds = time.perf_counter() - started
+    return IngestReport(indexed=indexed, present=present, broken=tuple(broken), seconds=seconds)
+
+
+def _ensure_collection(
+    client: QdrantClient | EmbeddedClient, collection: str, encoder: Encoder, vector_name: str | None
+) -> None:
+    if not client.collection_exists(collection):
+        params = models.VectorParams(size=encoder.dimension, distance=models.Distance.COSINE)
+        client.create_collection(collection, vectors_config={vector_name: params} if vector_name else params)
+    schema = read_schema(client.get_collection(collection), collection=collection, vector_name=vector_name)
+    schema.check_dimension(encoder.dimension)
+
+
+def _hashed(batch: list[Path]) -> tuple[dict[str, Path], list[ImageError]]:
+    """Point id → path of distinct pictures, and those that cannot be read."""
+    fresh: dict[str, Path] = {}
+    broken = []
+    for path in batch:
+        try:
+            fresh.setdefault(str(UUID(hex=content_hash(path)[:32])), path)
+        except ImageError as error:
+            broken.append(error)
+    return fresh, broken
+
+
+def _present(
+    client: QdrantClient | EmbeddedClient, collection: str, ids: list[str], encoder: Encoder
+) -> frozenset[str]:
+    """Ids that are stored already.
+
+    Raises:
+        CollectionError: one of them was encoded by another encoder.
+    """
+    if not ids:
+        return frozenset()
+    records = client.retrieve(collection, ids=ids, with_payload=[ENCODER_KEY], with_vectors=False)
+    for record in records:
+        maker = (record.payload or {}).get(ENCODER_KEY)
+        if maker not in (None, encoder.encoder_id):
+            raise CollectionError(
+                collection,
+                f"it holds vectors of encoder {maker!r}, not of {encoder.encoder_id!r}; use another collection",
+            )
+    return frozenset(str(record.id) for record in records)
+
+
+def _encoded(
+    todo: dict[str, Path], encoder: Encoder, payload: PayloadOf | None, vector_name: str | None
+) -> tuple[list[models.PointStruct], list[ImageError]]:
+    loaded = list(zip(todo, iter_images(list(todo.values())), strict=True))
+    broken = [image for _, (_, image) in loaded if isinstance(image, ImageError)]
+    sound = [(point_id, path, image) for point_id, (path, image) in loaded if not isinstance(image, ImageError)]
+    if not sound:
+        return [], broken
+    vectors = encoder.encode_images([image for _, _, image in sound]).tolist()
+    points = [
+        models.PointStruct(
+            id=point_id,
+            vector={vector_name: vector} if vector_name else vector,
+            payload={PATH_KEY: str(path), ENCODER_KEY: encoder.encoder_id, **(payload(path) if payload else {})},
+        )
+        for (point_id, path, _), vector in zip(sound, vectors, strict=True)
+    ]
+    return points, broken
+
+
+@contextmanager
+def _faults(collection: str) -> Iterator[None]:
+    try:
+        yield
+    except LcseError:
+        raise
+    except Exception as error:
+        raise translated(error, collection=collection) from error
+
+
+@contextmanager
+def _bar(visible: bool) -> Iterator[Callable[[int], None]]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not visible) as progress:
+        task = progress.add_task("pictures", total=None)
+        yield lambda count: progress.advance(task, count)
