@@ -1,0 +1,69 @@
+"""The command `lcse`: index a folder of pictures, search it by logic, and see why.
+
+Each command lives in a module of `lcse_plugins.commands` that is imported when it is called, so that starting is fast.
+Exit codes: 0 done, 1 something could not be done (the message says what to do), 2 the command was not understood.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from lcse_plugins import __version__
+from lcse_plugins.errors import LcseError
+
+__all__ = ["cli", "main"]
+
+COMMANDS = {
+    "demo": ("lcse_plugins.commands.demo:demo", "Show it on real photographs, with no set-up."),
+    "index": ("lcse_plugins.commands.index:index", "Encode a folder of pictures, or bring its index up to date."),
+    "search": ("lcse_plugins.commands.search:search", "Rank the pictures of an index by a query."),
+    "explain": ("lcse_plugins.commands.explain:explain", "Show the arithmetic of one picture's score."),
+    "parse": ("lcse_plugins.commands.parse:parse", "Show how a query is read."),
+    "calibrate": ("lcse_plugins.commands.calibrate:calibrate", "Fit μ and β for an encoder on labelled pictures."),
+    "encoders": ("lcse_plugins.commands.encoders:encoders", "List the encoders."),
+    "bench": ("lcse_plugins.bench.cli:bench", "Measure quality and speed."),
+}
+
+
+class _LazyGroup(click.Group):
+    """A group that lists its commands from a table and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_text) for name, (_, help_text) in COMMANDS.items()])
+
+
+@click.command(
+    cls=_LazyGroup,
+    epilog="Example: lcse index photos --out photos.lcse && lcse search photos.lcse 'a street but no cars'",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="lcse")
+def cli() -> None:
+    """Image search that obeys and, or, not.
+
+    Shell completion: eval "$(_LCSE_COMPLETE=bash_source lcse)", likewise for zsh and fish.
+    """
+
+
+def main() -> None:
+    """Run the command line; errors of this package become one message and exit code 1."""
+    try:
+        cli(standalone_mode=True)
+    except LcseError as error:
+        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+        click.echo(str(error), err=True)
+        sys.exit(1)

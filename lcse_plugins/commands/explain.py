@@ -1,0 +1,88 @@
+"""`lcse explain`: the arithmetic of one score, step by step."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lcse_plugins.commands.options import json_option, make_scorer, scoring_options
+from lcse_plugins.query import canonical, draw
+
+if TYPE_CHECKING:
+    from lcse_plugins.encoded import EncodedQuery
+    from lcse_plugins.results import Ranked
+
+__all__ = ["explain"]
+
+
+@click.command(epilog="Example: lcse explain pictures.lcse 'a cup and no cat' kitchen/cup.jpg")
+@click.argument("index_path", metavar="INDEX", type=click.Path(path_type=Path))
+@click.argument("query")
+@click.argument("image")
+@scoring_options
+@json_option
+def explain(index_path: Path, query: str, image: str, as_json: bool, **scoring: Any) -> None:
+    """Show how IMAGE, a picture of INDEX, gets its score under QUERY."""
+    from lcse_plugins.index import ImageIndex
+    from lcse_plugins.pool import VectorPool
+    from lcse_plugins.search import rank_pool
+
+    scorer = make_scorer(**scoring)
+    index = ImageIndex.open(index_path, encoder=scorer.encoder)
+    candidate = index.candidate(index.position(image))
+    encoded = scorer.encode(query)
+    ranking = rank_pool(encoded, VectorPool.of([candidate]))
+    if as_json:
+        click.echo(json.dumps({**ranking[0].to_json(), "query": query, "mode": ranking.mode}, ensure_ascii=False))
+    else:
+        click.echo("\n".join(_steps(encoded, ranking[0])))
+
+
+def _steps(encoded: EncodedQuery, result: Ranked) -> list[str]:
+    mu, beta = encoded.calibration.mu, encoded.calibration.beta
+    lines = [
+        f"picture     {result.id}",
+        f"query       {encoded.parse.text}",
+        *(f"            {line}" for line in draw(canonical(encoded.parse.query)).splitlines()),
+        f"calibration μ = {mu:g}, β = {beta:g}",
+        "",
+        f"{'concept':<24} {'similarity s':>12} {'x = β(s - μ)':>13} {'p = σ(x)':>9} {'counts as':>10}",
+    ]
+    for item in result.evidence:
+        counted = 1 - item.probability if item.negated else item.probability
+        lines.append(
+            f"{('no ' if item.negated else '') + item.concept:<24} {item.similarity:>12.4f} "
+            f"{beta * (item.similarity - mu):>13.3f} {item.probability:>9.4f} {counted:>10.4f}"
+        )
+    lines.append("")
+    lines += _sums(encoded, result)
+    return lines
+
+
+def _sums(encoded: EncodedQuery, result: Ranked) -> list[str]:
+    beta, mode = encoded.calibration.beta, encoded.config.mode
+    truth = f"truth       p_logic = {result.truth:.4f}, logit {_logit(result.truth):.3f}"
+    if encoded.edits_nothing:
+        return [f"score       {result.score:.4f}, the plain similarity: the query states no logic, or mode is holistic"]
+    if mode == "lcse":
+        soft = sum(item.probability for item in result.evidence) / len(result.evidence)
+        return [
+            truth,
+            f"unedited    p_soft  = {soft:.4f}, logit {_logit(soft):.3f}",
+            f"correction  ({_logit(result.truth):.3f} - {_logit(soft):.3f}) / {beta:g} = {result.correction:+.4f}",
+            f"score       {result.holistic:.4f} {result.correction:+.4f} = {result.score:.4f}",
+        ]
+    return [
+        truth,
+        f"logic       {_logit(result.truth):.3f} / {beta:g} = {_logit(result.truth) / beta:+.4f}",
+        f"score       {result.score:.4f} in mode {mode}, with plain similarity {result.holistic:.4f}",
+    ]
+
+
+def _logit(probability: float) -> float:
+    clipped = min(max(probability, 1e-12), 1 - 1e-12)
+    return math.log(clipped / (1 - clipped))

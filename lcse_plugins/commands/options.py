@@ -1,0 +1,90 @@
+"""Options that several commands share, and what they build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from lcse_plugins.config import DEFAULT_CONFIG, Aggregator, HolisticText, Mode, ScoringConfig
+
+if TYPE_CHECKING:
+    from lcse_plugins.encoders import Encoder
+    from lcse_plugins.scorer import LogicScorer
+
+__all__ = ["encoder_option", "json_option", "load", "make_scorer", "progress_bar", "scoring_options"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one value a line.")
+encoder_option = click.option(
+    "--encoder", default="starter", show_default=True, metavar="NAME", help="Encoder; `lcse encoders` lists them."
+)
+
+
+def scoring_options(command: F) -> F:
+    """`--mode`, `--holistic`, `--aggregator`, `--calibration` and `--encoder`."""
+    for option in (
+        encoder_option,
+        click.option("--calibration", type=click.Path(path_type=Path), metavar="FILE", help="μ and β, as JSON."),
+        click.option(
+            "--aggregator",
+            type=click.Choice(get_args(Aggregator)),
+            default=DEFAULT_CONFIG.aggregator,
+            show_default=True,
+            help="How concepts combine.",
+        ),
+        click.option(
+            "--holistic",
+            type=click.Choice(get_args(HolisticText)),
+            default=DEFAULT_CONFIG.holistic,
+            show_default=True,
+            help="Which text gives the plain similarity.",
+        ),
+        click.option(
+            "--mode",
+            type=click.Choice(get_args(Mode)),
+            default=DEFAULT_CONFIG.mode,
+            show_default=True,
+            help="How the score is made.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def load(name: str) -> Encoder:
+    """The encoder of that name."""
+    from lcse_plugins.encoders.registry import load_encoder
+
+    return load_encoder(name)
+
+
+def make_scorer(
+    encoder: str, mode: Mode, holistic: HolisticText, aggregator: Aggregator, calibration: Path | None
+) -> LogicScorer:
+    """The scorer that the shared options describe."""
+    from lcse_plugins.calibrate import load_calibration
+    from lcse_plugins.scorer import LogicScorer
+
+    return LogicScorer(
+        load(encoder),
+        calibration=None if calibration is None else load_calibration(calibration),
+        config=ScoringConfig(mode=mode, holistic=holistic, aggregator=aggregator),
+    )
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error while something long goes on; nothing where that is not a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

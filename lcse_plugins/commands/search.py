@@ -1,0 +1,100 @@
+"""`lcse search`: the pictures of an index, ranked by a query."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from lcse_plugins.commands.options import json_option, make_scorer, scoring_options
+
+if TYPE_CHECKING:
+    from lcse_plugins.index import ImageIndex
+    from lcse_plugins.results import Ranking
+
+__all__ = ["search", "show_ranking"]
+
+
+@click.command(epilog="Example: lcse search pictures.lcse 'a kitchen but no microwave' -k 5 --html kitchen.html")
+@click.argument("index_path", metavar="INDEX", type=click.Path(path_type=Path))
+@click.argument("query", required=False)
+@click.option("-k", "limit", type=click.IntRange(1), default=10, show_default=True, help="How many pictures.")
+@click.option(
+    "--queries", type=click.File(encoding="utf-8"), metavar="FILE", help="One query a line; prints JSON lines."
+)
+@click.option("--min-truth", type=click.FloatRange(0, 1), help="Leave out pictures for which the query holds less.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a picture report.")
+@scoring_options
+@json_option
+def search(
+    index_path: Path,
+    query: str | None,
+    limit: int,
+    queries: TextIO | None,
+    min_truth: float | None,
+    html: Path | None,
+    as_json: bool,
+    **scoring: Any,
+) -> None:
+    """Rank the pictures of INDEX by QUERY: plain English, or AND, OR, NOT, parentheses and "quotes"."""
+    from lcse_plugins.index import ImageIndex
+
+    if (query is None) == (queries is None):
+        raise click.UsageError("give one QUERY, or --queries with one query a line")
+    if html is not None and query is None:
+        raise click.UsageError("--html goes with one QUERY")
+    scorer = make_scorer(**scoring)
+    index = ImageIndex.open(index_path, encoder=scorer.encoder)
+    texts = [query] if query is not None else [line.strip() for line in queries or () if line.strip()]
+    for text in texts:
+        ranking = scorer.search(text, index, limit=limit, min_truth=min_truth)
+        if as_json or queries is not None:
+            click.echo(json.dumps(_as_json(ranking), ensure_ascii=False))
+        else:
+            show_ranking(ranking)
+        if html is not None:
+            _write_report(html, text, ranking, scorer, index, limit)
+
+
+def _as_json(ranking: Ranking) -> dict[str, Any]:
+    report = ranking.to_json()
+    for entry, result in zip(report["results"], ranking, strict=True):
+        entry["path"] = str(result.candidate.payload)
+    return {**report, "notes": list(ranking.parse.notes), "error": ranking.parse.error}
+
+
+def show_ranking(ranking: Ranking) -> None:
+    """Print a ranking, aligned: place, picture, score and the reason."""
+    width = max((len(str(result.id)) for result in ranking), default=0)
+    for place, result in enumerate(ranking, start=1):
+        reasons = "  ".join(
+            click.style(
+                f"{'no ' if item.negated else ''}{item.concept} {item.probability:.2f}",
+                fg="green" if (item.probability >= 0.5) != item.negated else "red",
+            )
+            for item in result.evidence
+        )
+        sign = "+" if result.correction >= 0 else "-"
+        click.echo(
+            f"{place:>3}  {result.id!s:<{width}}  {result.score:7.3f} = {result.holistic:6.3f} {sign} "
+            f"{abs(result.correction):.3f}  truth {result.truth:.2f}  {reasons}"
+        )
+    if not ranking:
+        click.echo("nothing holds the query far enough; lower --min-truth")
+    for note in (*ranking.parse.notes, *([ranking.parse.error] if ranking.parse.error else [])):
+        click.secho(f"note: {note}", fg="yellow", err=True)
+
+
+def _write_report(html: Path, text: str, ranking: Ranking, scorer: Any, index: ImageIndex, limit: int) -> None:
+    from lcse_plugins.config import ScoringConfig
+    from lcse_plugins.report import Comparison, write_report
+    from lcse_plugins.scorer import LogicScorer
+
+    plain = LogicScorer(scorer.encoder, calibration=scorer.calibration, config=ScoringConfig(mode="holistic"))
+    comparison = Comparison(
+        plain=plain.search(ranking.parse.query if not text else text, index, limit=limit), logical=ranking
+    )
+    write_report(html, [comparison])
+    click.echo(f"wrote {html}", err=True)
