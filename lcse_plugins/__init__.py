@@ -32,8 +32,13 @@ if TYPE_CHECKING:
     from lcse_plugins.image_sources import ImageAccess as ImageAccess
     from lcse_plugins.index import ImageIndex as ImageIndex
     from lcse_plugins.index import IndexReport as IndexReport
+    from lcse_plugins.parsing.cache import ParseCache as ParseCache
+    from lcse_plugins.parsing.cached import CachedParser as CachedParser
+    from lcse_plugins.parsing.consult import Patience as Patience
     from lcse_plugins.parsing.grammar import GrammarParser as GrammarParser
     from lcse_plugins.parsing.grammar import parse as parse
+    from lcse_plugins.parsing.hybrid import HybridParser as HybridParser
+    from lcse_plugins.parsing.openai_parser import OpenAIParser as OpenAIParser
     from lcse_plugins.parsing.result import Parse as Parse
     from lcse_plugins.parsing.result import Parser as Parser
     from lcse_plugins.plan import Plan as Plan
@@ -75,7 +80,12 @@ _HOMES = {
     "image_cache": ("ImageVectorCache",),
     "image_sources": ("ImageAccess",),
     "fitting": ("fit_calibration",),
+    "parsing.cache": ("ParseCache",),
+    "parsing.cached": ("CachedParser",),
+    "parsing.consult": ("Patience",),
     "parsing.grammar": ("GrammarParser", "parse"),
+    "parsing.hybrid": ("HybridParser",),
+    "parsing.openai_parser": ("OpenAIParser",),
     "parsing.result": ("Parse", "Parser"),
     "query": (
         "And", "Concept", "Not", "Or", "Plain", "Query", "canonical", "concepts", "format_query",
