@@ -101,10 +101,14 @@ class EncodedQuery:
     def _columns(self, similarities: FloatArray) -> tuple[FloatArray, dict[str, FloatArray]]:
         return similarities[:, 0], {name: similarities[:, i] for i, name in enumerate(self.concepts, start=1)}
 
-    def evidence(self, similarities: FloatArray) -> tuple[ConceptEvidence, ...]:
-        """The evidence of one image from its (1 + m,) products with `matrix`."""
-        logits = (similarities[1:].astype(np.float64) - self.calibration.mu) * self.calibration.beta
-        return tuple(
-            ConceptEvidence(concept, self.negated[concept], float(similarity), float(chance))
-            for concept, similarity, chance in zip(self.concepts, similarities[1:], probability(logits), strict=True)
-        )
+    def evidence(self, similarities: FloatArray) -> list[tuple[ConceptEvidence, ...]]:
+        """The evidence of each of n images, from the (n, 1 + m) products of their vectors with `matrix`."""
+        cosines = similarities[:, 1:].astype(np.float64)
+        chances = probability((cosines - self.calibration.mu) * self.calibration.beta)
+        columns = [(concept, self.negated[concept]) for concept in self.concepts]
+        return [
+            tuple(
+                ConceptEvidence(*column, cosine, chance) for column, cosine, chance in zip(columns, *row, strict=True)
+            )
+            for row in zip(cosines.tolist(), chances.tolist(), strict=True)
+        ]

@@ -95,18 +95,14 @@ def rank_pool(
     rows = np.asarray(pool.vectors[best], dtype=np.float32)
     similarities = rows @ encoded.matrix.T
     _, truths = encoded.score_similarities(similarities)
-    results = []
-    for place, position in enumerate(best):
-        score, similar = float(scores[place]), similarities[place]
-        results.append(
-            Ranked(
-                candidate=pool.candidate(int(position)),
-                score=score,
-                truth=float(truths[place]),
-                holistic=score if encoded.edits_nothing else float(similar[0]),
-                evidence=encoded.evidence(similar),
-            )
-        )
+    holistic = scores if encoded.edits_nothing else similarities[:, 0]
+    columns = zip(
+        best.tolist(), scores.tolist(), truths.tolist(), holistic.tolist(), encoded.evidence(similarities), strict=True
+    )
+    results = [
+        Ranked(candidate=pool.candidate(position), score=score, truth=truth, holistic=similarity, evidence=evidence)
+        for position, score, truth, similarity, evidence in columns
+    ]
     return Ranking(results, parse=encoded.parse, mode=encoded.config.mode, exact=True)
 
 
