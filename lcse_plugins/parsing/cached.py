@@ -144,6 +144,16 @@ class CachedParser:
             failed=tuple((text, failed[text]) for text in missing if text in failed),
         )
 
+    def close(self) -> None:
+        """Close the cache file and the parser's connections."""
+        self.cache.close()
+        self.parser.close()
+
+    async def aclose(self) -> None:
+        """`close`, and the parser's connections on the running event loop."""
+        await self.parser.aclose()
+        self.close()
+
     def _key(self, text: str) -> CacheKey:
         return (text, *self.parser.fingerprint)
 

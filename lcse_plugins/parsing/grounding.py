@@ -50,6 +50,7 @@ _JOINS = frozenset(
     "and both with plus together alongside along well also too but yet while whereas although though including "
     "includes containing contains having has featuring all each besides accompanied".split()
 )
+_APART = frozenset({"and", "or", "nor", "but"})
 _OFFERS = frozenset("or either any nor alternatively otherwise else one xor whichever whatever".split())
 _JOIN_MARKS, _OFFER_MARKS = frozenset("&+,;:.()∧"), frozenset("/|∨")
 
@@ -92,10 +93,11 @@ def ungrounded(query: Query, text: str) -> tuple[str, ...]:
             problems[f"nothing in the query negates {leaf.text!r}"] = None
         elif not negated and _must_be_negated(leaf, words, cues, tree):
             problems[f"the query excludes {leaf.text!r}, the tree wants it"] = None
-    marks, plain_words = set(text), {word.text for word in words}
-    if _holds(tree, Or) and not (plain_words & _OFFERS or marks & _OFFER_MARKS or (cues and plain_words & _JOINS)):
+    marks, lows = set(text), {word.text for word in words}
+    joins = bool(lows & _JOINS or marks & _JOIN_MARKS or _joins(text))
+    if _holds(tree, Or) and not (lows & _OFFERS or marks & _OFFER_MARKS or (cues and joins)):
         problems["no word of the query offers a choice, so 'or' has no ground"] = None
-    if _holds(tree, And) and not (cues or plain_words & _JOINS or marks & _JOIN_MARKS):
+    if _holds(tree, And) and not (cues or joins):
         problems["no word of the query joins or excludes things, so 'and' has no ground"] = None
     return tuple(problems)
 
@@ -175,22 +177,22 @@ def _places(concept: str, words: tuple[_Word, ...]) -> list[tuple[int, ...]]:
 
 
 @lru_cache(maxsize=1)
-def _tables() -> tuple[PhraseTable, PhraseTable]:
-    """Phrases that hide a cue, and the cues."""
+def _tables() -> tuple[PhraseTable, PhraseTable, PhraseTable]:
+    """Phrases that hide a cue, the cues, and phrases that join."""
     tables = lexicon().tables
     ahead = {phrase for tag, reach in _REACH.items() if reach == (False, True) for phrase in tables[tag]}
     either_side = (*tables["not"], *_RARE, *(phrase for phrase in tables["absent"] if phrase in ahead))
     cues = lexicon().phrases().add(either_side, "not")  # of equal phrases the first entered stays
     for tag in _REACH:
         cues.add(tables[tag], tag)
-    return lexicon().phrases("emphatic", "fixed"), cues
+    return lexicon().phrases("emphatic", "fixed"), cues, lexicon().phrases("and", "but", "both")
 
 
 @lru_cache(maxsize=256)
 def _cues(text: str) -> tuple[_Cue, ...]:
     row = split_words(text, lexicon())
     lows = [word.low for word in row]
-    hiding, naming = _tables()
+    hiding, naming, _ = _tables()
     hidden = {i for at in range(len(row)) for i in range(at, at + hiding.match(lows, at)[0])}
     cues: list[_Cue] = []
     at = 0
@@ -223,19 +225,31 @@ def _can_be_negated(leaf: Concept, words: tuple[_Word, ...], cues: tuple[_Cue, .
             if cue.tag == "privative":
                 if cue.start <= end <= cue.end:  # only what it is glued to
                     return True
-            elif (cue.after and cue.end <= start) or (cue.before and end <= cue.start):
+            elif (cue.after and cue.start < start and cue.end <= end) or (
+                cue.before and start < cue.start and end <= cue.end
+            ):  # a cue may take the concept's verb with it: `not wearing` a hat
                 return True
     return False
 
 
 def _must_be_negated(leaf: Concept, words: tuple[_Word, ...], cues: tuple[_Cue, ...], tree: Query) -> bool:
-    """Whether the concept stands only right behind the one cue of the query, and is nowhere negated."""
+    """Whether the concept stands only right behind a `no` or `without`, and is nowhere negated."""
     places = _places(leaf.text, words)
-    if len(cues) != 1 or len(places) != 1 or cues[0].tag not in ("no", "without") or Not(leaf) in _nodes(tree):
+    if len(places) != 1 or Not(leaf) in _nodes(tree):
         return False
     start = words[places[0][0]].start
-    between = [word.text for word in words if cues[0].end <= word.start < start]
-    return cues[0].end <= start and all(word in _FILLERS for word in between)
+    for before, cue in zip((None, *cues), cues, strict=False):
+        between = [word.text for word in words if cue.end <= word.start < start]
+        if cue.tag in ("no", "without") and cue.end <= start and _FILLERS.issuperset(between):
+            # a second cue may undo the first (`no picture without a dog`), unless something is joined between them
+            return before is None or any(before.end <= w.start < cue.start and w.text in _APART for w in words)
+    return False
+
+
+def _joins(text: str) -> bool:
+    """Whether a phrase of the grammar's tables of joining words stands in the text."""
+    lows = [word.low for word in split_words(text, lexicon())]
+    return any(_tables()[2].match(lows, at)[0] for at in range(len(lows)))
 
 
 def _nodes(tree: Query) -> Iterator[Query]:

@@ -80,6 +80,13 @@ class LLMQueryParser(ABC):
     async def _aask(self, question: Question) -> Reply:
         """The same without blocking."""
 
+    def close(self) -> None:
+        """Close what `read` keeps open; nothing unless a front end says otherwise."""
+
+    async def aclose(self) -> None:
+        """Close what `aread` keeps open on the running event loop, and what `read` does."""
+        self.close()
+
     @property
     def fallback(self) -> Parser:
         """The parser that answers when the model does not."""

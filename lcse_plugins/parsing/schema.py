@@ -30,6 +30,7 @@ __all__ = [
     "WireFlat",
     "WireNode",
     "WireQuery",
+    "complaint",
     "decode",
     "encode",
     "from_wire",
@@ -239,13 +240,20 @@ def decode(reply: str | Mapping[str, Any] | WireQuery | WireFlat) -> Query:
             return _from_flat(WireFlat.model_validate(data))
         return from_wire(WireQuery.model_validate(data))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the reply"
-        raise ParserOutputError(f"{where}: {first['msg']}", reply=raw) from error
+        raise ParserOutputError(complaint(error), reply=raw) from error
     except QueryError as error:
         raise ParserOutputError(str(error), reply=raw) from error
     except ParserOutputError as error:
         raise ParserOutputError(error.reason, reply=raw) from error
+
+
+def complaint(error: Exception) -> str:
+    """What was wrong with a reply that a client library could not take, in a few words a model can act on."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the reply"
+        return f"{where}: {first['msg']}"
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _from_flat(flat: WireFlat) -> Query:
