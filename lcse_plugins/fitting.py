@@ -5,8 +5,8 @@ objective is the paper's: for one image, the query that is true must score highe
 `retrieval` objective is what a user sees: among all images, those for which a query is true must rank above the others
 (area under the ROC curve). Pairwise accuracy fixes μ well and hardly tells β; the retrieval objective tells both.
 
-Where no similarities of whole query texts are given, the mean of the concepts' stands in for them: that is what a dual
-encoder makes of a query.
+The mean of the concepts' similarities stands in for that of the whole text, which is what a dual encoder makes of a
+query; in mode `anchored`, the mean of the affirmed ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.edit import score_tree
 from lcse_plugins.errors import CalibrationError, InvalidOption
-from lcse_plugins.query import And, Concept, Not, Or, Query, concepts
+from lcse_plugins.query import And, Concept, Not, Or, Query, concepts, leaves
 
 __all__ = ["GRID_BETA", "CalibrationFit", "Objective", "fit_calibration"]
 
@@ -187,7 +187,9 @@ def _retrieval(test: _Test, calibration: Calibration, config: ScoringConfig) -> 
 
 def _score(query: Query, test: _Test, calibration: Calibration, config: ScoringConfig) -> _Floats:
     similar = {name: test.similarities[name] for name in concepts(query)}
-    holistic = np.mean(list(similar.values()), axis=0)
+    affirmed = [similar[leaf.text] for leaf, negated in leaves(query) if not negated]
+    heard = affirmed if config.mode == "anchored" and affirmed else list(similar.values())
+    holistic = np.mean(heard, axis=0)
     scores: _Floats = score_tree(query, holistic, similar, calibration=calibration, config=config)[0]
     return scores
 

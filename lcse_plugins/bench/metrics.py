@@ -1,0 +1,59 @@
+"""The numbers by which rankings are judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lcse_plugins.errors import InvalidOption
+
+__all__ = ["area_under_curve", "best_first", "mid_ranks", "precision_at", "recall_at", "spearman"]
+
+
+def best_first(scores: ArrayLike) -> NDArray[np.intp]:
+    """(n,) positions by falling score; equal scores keep their order."""
+    return np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
+
+
+def precision_at(scores: ArrayLike, relevant: ArrayLike, k: int) -> float:
+    """Share of the k best that are relevant; fewer than k items count as k."""
+    if k < 1:
+        raise InvalidOption(f"k is at least 1, not {k}")
+    return float(np.asarray(relevant, dtype=bool)[best_first(scores)[:k]].sum()) / k
+
+
+def recall_at(scores: ArrayLike, relevant: ArrayLike, k: int) -> float:
+    """1 when one of the k best is relevant, else 0: the recall of caption-to-image retrieval."""
+    return float(precision_at(scores, relevant, k) > 0)
+
+
+def area_under_curve(scores: ArrayLike, relevant: ArrayLike) -> float:
+    """The chance that a relevant item scores above an irrelevant one, ties counting half.
+
+    Raises:
+        InvalidOption: there is no relevant item, or no other.
+    """
+    truth = np.asarray(relevant, dtype=bool)
+    yes, no = int(truth.sum()), int((~truth).sum())
+    if not yes or not no:
+        raise InvalidOption(f"the area under the curve needs both kinds of items, not {yes} relevant and {no} others")
+    return float((mid_ranks(scores)[truth].sum() - yes * (yes + 1) / 2) / (yes * no))
+
+
+def spearman(first: ArrayLike, second: ArrayLike) -> float:
+    """Rank correlation; 1 when both are constant alike, 0 when only one is."""
+    a, b = mid_ranks(first), mid_ranks(second)
+    a, b = a - a.mean(), b - b.mean()
+    norm = float(np.sqrt((a @ a) * (b @ b)))
+    if norm == 0.0:
+        return float(np.array_equal(a, b))
+    return float(a @ b) / norm
+
+
+def mid_ranks(values: ArrayLike) -> NDArray[Any]:
+    """(n,) ranks from 1, equal values sharing the mean of theirs."""
+    _, inverse, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[inverse])

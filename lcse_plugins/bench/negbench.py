@@ -1,0 +1,168 @@
+"""NegBench: choose the true caption of four, and find images by captions that negate.
+
+The multiple-choice file is a table with the columns `image_path`, `caption_0` … `caption_3`, `correct_answer` (the
+number of the true caption) and `correct_answer_template` (its kind). The retrieval file has `filepath` or `image_path`
+and `captions` (a list, written as Python or JSON) or `caption`.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lcse_plugins.bench.photographs import Progress
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.scorer import LogicScorer
+
+__all__ = [
+    "Choice",
+    "ChoiceReport",
+    "measure_choices",
+    "measure_recall",
+    "read_choices",
+    "read_retrieval_captions",
+]
+
+OPTIONS = 4
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One question with four captions.
+
+    Attributes:
+        image: path as the file writes it.
+        captions: the four.
+        correct: position of the true one.
+        kind: template of the true one, such as `negative`.
+    """
+
+    image: str
+    captions: tuple[str, ...]
+    correct: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class ChoiceReport:
+    """Shares of right answers, in percent.
+
+    Attributes:
+        accuracy: over all questions.
+        per_kind: by the template of the true caption.
+        questions: how many.
+    """
+
+    accuracy: float
+    per_kind: Mapping[str, float]
+    questions: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return {"accuracy": self.accuracy, "per_kind": dict(self.per_kind), "questions": self.questions}
+
+
+def read_choices(path: str | Path) -> list[Choice]:
+    """Read the multiple-choice file.
+
+    Raises:
+        InvalidOption: a column is missing or a row is damaged; the message names the line.
+    """
+    choices = []
+    for line, row in _rows(path, "image_path", "correct_answer", *(f"caption_{i}" for i in range(OPTIONS))):
+        try:
+            correct = int(float(row["correct_answer"]))
+        except ValueError as error:
+            raise InvalidOption(
+                f"{path}, line {line}: correct_answer is 0 to 3, not {row['correct_answer']!r}"
+            ) from error
+        if not 0 <= correct < OPTIONS:
+            raise InvalidOption(f"{path}, line {line}: correct_answer is 0 to 3, not {correct}")
+        captions = tuple(row[f"caption_{i}"] for i in range(OPTIONS))
+        choices.append(Choice(row["image_path"], captions, correct, row.get("correct_answer_template") or "all"))
+    return choices
+
+
+def read_retrieval_captions(path: str | Path) -> list[tuple[str, str]]:
+    """Read the retrieval file as pairs of image path and caption.
+
+    Raises:
+        InvalidOption: a column is missing or a list of captions cannot be read.
+    """
+    pairs = []
+    for line, row in _rows(path):
+        image = row.get("filepath") or row.get("image_path")
+        written = row.get("captions") or row.get("caption")
+        if not image or not written:
+            raise InvalidOption(f"{path}, line {line}: a row has `filepath` and `captions`; this one has {sorted(row)}")
+        captions = [written]
+        if written.lstrip().startswith("["):
+            try:
+                captions = [str(caption) for caption in ast.literal_eval(written)]
+            except (ValueError, SyntaxError) as error:
+                raise InvalidOption(f"{path}, line {line}: captions are not a list: {error}") from error
+        pairs += [(image, caption) for caption in captions]
+    return pairs
+
+
+def measure_choices(
+    choices: Sequence[Choice],
+    scorer: LogicScorer,
+    vectors: Mapping[str, FloatArray],
+    *,
+    progress: Progress | None = None,
+) -> ChoiceReport:
+    """Let the scorer choose: the caption that scores highest for the image; the first of equals."""
+    right: dict[str, list[bool]] = defaultdict(list)
+    for done, choice in enumerate(choices, start=1):
+        scores = [_score(scorer, caption, vectors[choice.image]) for caption in choice.captions]
+        right[choice.kind].append(int(np.argmax(scores)) == choice.correct)
+        if progress is not None:
+            progress(done, len(choices))
+    if not right:
+        raise InvalidOption("there are no questions to answer")
+    everything = [value for values in right.values() for value in values]
+    return ChoiceReport(
+        accuracy=100.0 * float(np.mean(everything)),
+        per_kind={kind: 100.0 * float(np.mean(values)) for kind, values in sorted(right.items())},
+        questions=len(everything),
+    )
+
+
+def measure_recall(
+    captions: Sequence[tuple[int, str]], scorer: LogicScorer, vectors: FloatArray, *, depth: int = 5
+) -> float:
+    """Percent of captions whose image (a row of `vectors`) is among the first `depth`."""
+    if not captions:
+        raise InvalidOption("there are no captions to ask with")
+    found = 0
+    for image, caption in captions:
+        encoded = scorer.encode(caption)
+        scores = encoded.score_similarities(vectors @ encoded.matrix.T)[0]
+        found += int(np.sum(scores > scores[image])) + int(np.sum(scores[:image] == scores[image])) < depth
+    return 100.0 * found / len(captions)
+
+
+def _score(scorer: LogicScorer, caption: str, vector: FloatArray) -> float:
+    encoded = scorer.encode(caption)
+    return float(encoded.score_similarities((vector @ encoded.matrix.T)[None, :])[0][0])
+
+
+def _rows(path: str | Path, *columns: str) -> list[tuple[int, dict[str, str]]]:
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as stream:
+            reader = csv.DictReader(stream)
+            missing = [name for name in columns if name not in (reader.fieldnames or ())]
+            if missing:
+                raise InvalidOption(f"{path} lacks the columns {', '.join(missing)}")
+            return [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidOption(f"cannot read {path}: {error}") from error

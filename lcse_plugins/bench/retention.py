@@ -1,0 +1,111 @@
+"""Retention: captions without logic must still find their images, exactly as before.
+
+Recall of captions over images for the plain encoder and for each mode, and the rank correlation between the two. A
+caption in which the parser finds logic is counted apart: it is meant to rank otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lcse_plugins.bench.metrics import spearman
+from lcse_plugins.bench.photographs import Progress
+from lcse_plugins.bench.rivals import MODES
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.config import ScoringConfig
+from lcse_plugins.encoders.protocol import Encoder, FloatArray
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.parsing.grammar import parse as parse_offline
+from lcse_plugins.parsing.result import Parser, read_with
+from lcse_plugins.scorer import LogicScorer
+
+__all__ = ["Retention", "measure_retention"]
+
+DEPTHS = (1, 5, 10)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How well captions find their images.
+
+    Attributes:
+        recall: mode → depth → percent of captions whose image is among the first.
+        correlation: mode → mean rank correlation with the plain encoder, over captions without logic.
+        correlation_all: the same over all captions.
+        captions: how many captions were asked.
+        constrained: how many of them the parser found logic in.
+    """
+
+    recall: Mapping[str, Mapping[int, float]]
+    correlation: Mapping[str, float]
+    correlation_all: Mapping[str, float]
+    captions: int
+    constrained: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return {
+            "captions": self.captions,
+            "constrained": self.constrained,
+            "recall": {mode: {str(k): v for k, v in per.items()} for mode, per in self.recall.items()},
+            "correlation": dict(self.correlation),
+            "correlation_all": dict(self.correlation_all),
+        }
+
+
+def measure_retention(
+    encoder: Encoder,
+    vectors: FloatArray,
+    captions: Sequence[tuple[str, int]],
+    *,
+    calibration: Calibration | None = None,
+    modes: Mapping[str, ScoringConfig] = MODES,
+    parser: Parser = parse_offline,
+    progress: Progress | None = None,
+) -> Retention:
+    """Ask for images by captions.
+
+    Args:
+        encoder: The encoder of the vectors.
+        vectors: (n, d) unit rows.
+        captions: Caption and the position of the image it was written about.
+        calibration: μ and β; by default the encoder's preset.
+        modes: Name → how to score; `holistic` is added where it is missing.
+        parser: Finds the logic in a caption.
+        progress: Called with (done, total).
+    """
+    if not captions:
+        raise InvalidOption("retention needs captions; give a file that has some")
+    wanted = {"holistic": ScoringConfig(mode="holistic"), **modes}
+    scorers = {name: LogicScorer(encoder, calibration=calibration, config=config) for name, config in wanted.items()}
+    hits: dict[tuple[str, int], int] = defaultdict(int)
+    alike: dict[str, list[tuple[bool, float]]] = defaultdict(list)
+    for done, (caption, image) in enumerate(captions, start=1):
+        parse = read_with(parser, caption)
+        plain = None
+        for name, scorer in scorers.items():
+            encoded = scorer.encode(parse)
+            scores = encoded.score_similarities(vectors @ encoded.matrix.T)[0]
+            plain = scores if plain is None else plain
+            better = int(np.sum(scores > scores[image])) + int(np.sum(scores[:image] == scores[image]))
+            for depth in DEPTHS:
+                hits[name, depth] += better < depth
+            alike[name].append((parse.constrained, spearman(plain, scores)))
+        if progress is not None:
+            progress(done, len(captions))
+    return Retention(
+        recall={name: {depth: 100.0 * hits[name, depth] / len(captions) for depth in DEPTHS} for name in scorers},
+        correlation={name: _mean([rho for logic, rho in values if not logic]) for name, values in alike.items()},
+        correlation_all={name: _mean([rho for _, rho in values]) for name, values in alike.items()},
+        captions=len(captions),
+        constrained=sum(logic for logic, _ in alike["holistic"]),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
