@@ -8,6 +8,7 @@ what it stands for.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from lcse_plugins.errors import QueryTooComplex
@@ -107,7 +108,7 @@ def _commas_before(items: list[Item]) -> list[Item]:
             continue
         comma = item.tag in ("and", "or") and tag_at(items, at - 1) == "comma"
         words = [*items[at - 1].words, *item.words] if comma else item.words
-        out.append(Item(item.tag, words, item.negated, item.framed, comma))
+        out.append(replace(item, words=words, comma=comma))
     return out
 
 
@@ -133,7 +134,7 @@ def _groups(items: list[Item]) -> list[Item]:
                 tag = "words"
         elif tag == "stop" and tag_at(items, at - 1) in (*_GROUPS, "neither", "not both"):
             continue
-        out.append(Item(tag, item.words, item.negated, item.framed, item.comma))
+        out.append(replace(item, tag=tag))
     return _merged(out)
 
 
@@ -215,13 +216,26 @@ def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
         if not is_words(out, place) or not phrases.content(out[place].words):
             continue
         reach, rest = phrases.scope(phrases.without_leading(items[at].words))
-        if rest:
+        end = at
+        while tag_at(items, end + 1) in ("or", "nor", "comma") and is_words(items, end + 2):
+            end += 2
+        if not rest and end > at and tag_at(items, end - 1) != "comma":
+            reach, rest = phrases.scope(phrases.unrequested(items[end].words))
+            if rest:
+                out.extend((*items[at:end], Item("words", reach)))
+                at = end + 1
+        elif rest:
             out.append(Item("words", reach))
             at += 1
             while tag_at(items, at) in ("and", "comma") and is_words(items, at + 1):
                 rest = [*rest, *items[at].words, *items[at + 1].words]
                 at += 2
-        elif tag_at(items, at + 1) == "comma" and is_words(items, at + 2) and phrases.places(items[at + 2].words):
+        if (
+            not rest
+            and tag_at(items, at + 1) == "comma"
+            and is_words(items, at + 2)
+            and phrases.places(items[at + 2].words)
+        ):
             out.append(items[at])
             rest = items[at + 2].words
             at += 3
@@ -256,13 +270,16 @@ def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
     """The row as it is when it lists things, as one operand when it describes."""
     chunks = [item.words for item in run[::2]]
     if all(phrases.simple(chunk) for chunk in chunks):
-        loose = any(phrases.has_of(left) and not phrases.determined(right) for left, right in pairwise(chunks))
+        loose = any(
+            phrases.waits(left, right) or (phrases.has_of(left) and not phrases.determined(right))
+            for left, right in pairwise(chunks)
+        )
         if not loose:
             return run
     out = [Item("words", list(run[0].words))]
     for joint, item in zip(run[1::2], run[2::2], strict=True):
         framed = joint.tag == "and" and (joint.framed or phrases.framed(item.words))
-        if framed and (phrases.framed(out[-1].words) or phrases.simple(out[-1].words)):
+        if joint.strong or (framed and (phrases.framed(out[-1].words) or phrases.simple(out[-1].words))):
             out += [joint, Item("words", list(item.words))]
         else:
             out[-1].words.extend((*joint.words, *item.words))

@@ -26,6 +26,7 @@ class Item:
         negated: the operand is said to be absent.
         framed: the operator brought its own opening: `and with`, `but there is`.
         comma: the operator followed a comma.
+        strong: the operator joins things even where each is described at length: `as well as`.
     """
 
     tag: str
@@ -33,6 +34,7 @@ class Item:
     negated: bool = False
     framed: bool = False
     comma: bool = False
+    strong: bool = False
 
 
 def tag_cues(words: Sequence[Word], lexicon: Lexicon) -> tuple[list[Item], set[Word]]:
@@ -86,6 +88,8 @@ class _Tagger:
                 return self._keep(at, length - 1)
         if self._listing and tag in ("and", "or"):
             return self._keep(at, length)
+        if word.low in ("only", "just") and self._after_negation():
+            return self._put("but", at, 1)
         if tag and self._means_it(tag, at, length):
             return self._cue(tag, at, length)
         return self._privative(at) or self._keep(at, 1, known=False)
@@ -113,7 +117,9 @@ class _Tagger:
             self._items.append(Item("words", [Word("people", last.start, last.end, instead="people")]))
             return length + (self._low[at + length : at + length + 1] in (["is"], ["are"], ["was"], ["were"]))
         self._put(tag, at, length)
-        self._items[-1].framed = length > 1 and tag in ("and", "or", "but")
+        phrase = " ".join(self._low[at : at + length])
+        self._items[-1].strong = tag == "and" and phrase in self._lexicon.words("strong and")
+        self._items[-1].framed = length > 1 and tag in ("and", "or", "but") and not self._items[-1].strong
         return length
 
     # ------------------------------------------------------------------------------------ is it a cue?
@@ -126,6 +132,10 @@ class _Tagger:
         if last.tag == "words":
             return all(word.low in ("please", "i", "you", "can", "could", "also", "then") for word in last.words)
         return last.tag in ("stop", "comma", "but", "and", "open")
+
+    def _after_negation(self) -> bool:
+        """Whether the operand under way is a negated one: `no people | only dogs`."""
+        return len(self._items) > 1 and self._items[-1].tag == "words" and self._items[-2].tag in NEGATIONS
 
     def _means_it(self, tag: str, at: int, length: int) -> bool:
         low = self._low
@@ -171,8 +181,16 @@ class _Tagger:
     def _sign(self, at: int) -> int:
         """The length of `no … sign`, `do not … sign`: the name of a sign, not a wish."""
         low, signs = self._low, self._lexicon.words("sign")
-        if low[at] != "no" and low[at : at + 2] != ["do", "not"]:
+        if low[at : at + 2] == ["do", "not"]:
+            if low[at + 2 : at + 3] and low[at + 2] in self._lexicon.words("show"):
+                return 0
+        elif low[at] != "no":
             return 0
+        if low[at + 1 : at + 2] and low[at + 1] in self._lexicon.words("prohibition"):
+            end = at + 2
+            if end == len(low) or low[end] in signs or self._words[end].kind != "word":
+                return 2
+            return 2 if self._lexicon.cues.match(low, end)[0] or low[end] in self._lexicon.words("locative") else 0
         for end in range(at + 2, min(at + 9, len(low))):
             word = low[end]
             if word in signs:

@@ -137,8 +137,9 @@ class EnglishReader:
                 parts.append(self._or())
             elif self._peek() == "exclusive":
                 self._at += 1
-                if isinstance(parts[-1], Or):
-                    parts[-1] = _one_of(parts[-1])
+                last = parts[-1]
+                if isinstance(last, And | Or) and all(isinstance(child, Concept) for child in last.children):
+                    parts[-1] = _one_of(Or(last.children))
             else:
                 return _joined(And, parts)
 
@@ -226,9 +227,10 @@ class EnglishReader:
         chunks: list[Chunk] = []
         self._in_either += 1
         while True:
+            whole = item.tag == "either" and not loose and (self._or_ahead() or len(chunks) < len(parts))
             if is_words(self._items, self._at) and not is_negation(self._items, self._at + 1):
                 chunks.append(self._items[self._at].words)
-            if item.tag == "either" and not loose and (self._or_ahead() or len(chunks) < len(parts)):
+            if whole:
                 parts.append(_joined(And, self._and().parts))
                 if len(chunks) and isinstance(parts[-1], And):
                     chunks.pop()
@@ -240,7 +242,7 @@ class EnglishReader:
         self._in_either -= 1
         if len(chunks) == len(parts):
             absent = item.tag in ("neither", "not both")
-            parts = self._concepts([[*(stem or ()), *chunk] for chunk in chunks], absent=absent)
+            parts = self._concepts([[*(stem or ()), *chunk] for chunk in chunks], absent=absent, marked=True)
         match item.tag:
             case "both":
                 return _joined(And, parts)
@@ -274,10 +276,11 @@ class EnglishReader:
             return _negated(inner) if odd else inner
         chunks = [self._items[self._at].words]
         self._at += 1
+        marked = self._peek() == "nor"
         while self._reaches(item.tag, chunks[0]):
             chunks.append(self._items[self._at + 1].words)
             self._at += 2
-        inner = _joined(Or, self._concepts(chunks, absent=odd))
+        inner = _joined(Or, self._concepts(chunks, absent=odd, marked=marked))
         return _negated(inner) if odd else inner
 
     def _reaches(self, kind: str, first: Chunk) -> bool:
@@ -299,20 +302,20 @@ class EnglishReader:
             if kind == "no":
                 self._ambiguous |= joint == "or"
                 return joint == "or"
-            self._ambiguous = True
-            return phrases.determined(first)
+            self._ambiguous |= joint == "and" or not phrases.determined(first)
+            return joint != "and" or phrases.determined(first)
         if joint == "and":
             self._ambiguous |= kind == "no"
-            alike = phrases.described(thing) <= phrases.described(first)
+            alike = kind != "no" or phrases.described(thing) <= phrases.described(first)
             return alike and (phrases.governor(thing) is None or phrases.governor(first) is not None)
         return True
 
     # ------------------------------------------------------------------------------------ concepts
 
-    def _concepts(self, chunks: list[Chunk], *, absent: bool = False) -> list[Query | None]:
+    def _concepts(self, chunks: list[Chunk], *, absent: bool = False, marked: bool = False) -> list[Query | None]:
         """The things of a list, each with what is said of all of them."""
         if len(chunks) > 1:
-            chunks, shared = self._phrases.share(chunks)
+            chunks, shared = self._phrases.share(chunks, marked=marked)
             self._ambiguous |= shared
         return [self._concept(chunk, absent=absent) for chunk in chunks]
 

@@ -28,6 +28,7 @@ class Phrases:
         self._verb = lexicon.words("verb")
         self._ing_noun = lexicon.words("ing noun")
         self._adjective = lexicon.words("adjective")
+        self._material = lexicon.words("material")
         self._clothing = lexicon.words("clothing")
 
     # ------------------------------------------------------------------------------- leaving words out
@@ -77,6 +78,8 @@ class Phrases:
 
     def _leading(self, low: Sequence[str], at: int) -> int:
         length, tag = self._lexicon.leading.match(low, at)
+        if low[at + length - 1] == "a" and low[at + length : at + length + 1] and low[at + length] in _COUNTED:
+            length -= 1  # "a few"
         if tag == "request" and length == 1:
             if at + 1 < len(low) and low[at + 1].endswith("ing"):
                 return 0  # "show jumping"
@@ -165,21 +168,29 @@ class Phrases:
             if place and word.low in ("a", "an", "the", "some") and not after_of:
                 return False
             after_of = word.low == "of"
-        return not self.adjectival(chunk)
+        return True
 
     def adjectival(self, chunk: Chunk) -> bool:
         """Whether the chunk holds attributes only, and waits for its noun: `a red` (and white bus)."""
         inner = self.without_leading(chunk)
         return bool(inner) and all(word.low in self._adjective for word in inner)
 
+    def waits(self, chunk: Chunk, follower: Chunk) -> bool:
+        """Whether the noun of the chunk stands in the next one: `a large | and heavy truck`, not `an orange | and a cat`."""
+        if not self.adjectival(chunk) or not (self.adjectival(follower) or self.described(follower)):
+            return False
+        return not (self.determined(follower) and chunk[-1].low in self._material)
+
     def described(self, chunk: Chunk) -> bool:
         """Whether the chunk begins with an attribute."""
         inner = self.without_leading(chunk)
-        return len(inner) > 1 and inner[0].low in self._adjective
+        if len(inner) < 2 or inner[0].low not in self._adjective:
+            return False
+        return f"{inner[0].low} {inner[1].low}" not in self._lexicon.words("compound")
 
     def has_of(self, chunk: Chunk) -> bool:
-        """Whether the chunk holds `of`."""
-        return any(word.low == "of" for word in chunk)
+        """Whether the thing has an `of` in it: `a bowl of oranges`."""
+        return any(word.low == "of" for word in self.without_leading(chunk))
 
     def stated(self, chunk: Chunk) -> bool:
         """Whether the chunk already says of its thing that it is there."""
@@ -214,7 +225,7 @@ class Phrases:
         for place in range(1, len(chunk)):
             worn = self._worn(chunk[place - 1].low)
             word, follower = chunk[place].low, chunk[place + 1].low if place + 1 < len(chunk) else None
-            if (word == "with" or (word in self._verb and word not in _RELATIVE)) and follower is not None:
+            if ((word == "with" and worn) or (word in self._verb and word not in _RELATIVE)) and follower is not None:
                 return chunk[:place], chunk[place:]
             known = _POINTING if worn else _KNOWN
             if word in self._locative and follower is not None and follower not in known:
@@ -229,21 +240,30 @@ class Phrases:
             low in self._clothing or low.removesuffix("s") in self._clothing or low.removesuffix("es") in self._clothing
         )
 
-    def share(self, chunks: list[Chunk]) -> tuple[list[Chunk], bool]:
+    def share(self, chunks: list[Chunk], *, marked: bool) -> tuple[list[Chunk], bool]:
         """Give each alternative what the first or the last says for all; and whether it could be read otherwise.
 
-        `a red | blue car`, `a cat | a dog on a sofa`, `a man riding a horse | a bike`.
+        `a red | blue car`, `a cat | a dog on a sofa`, `a man riding a horse | a bike`. Where `either` or the like marks
+        the list, only attributes are shared.
         """
         first, last = chunks[0], chunks[-1]
-        if all(self.adjectival(chunk) for chunk in chunks[:-1]) and not self.adjectival(last):
+        if all(self.waits(chunk, last) for chunk in chunks[:-1]) and not self.adjectival(last):
             inner = self.without_leading(last)
             head = next((k for k, word in enumerate(inner) if word.low not in self._adjective), 0)
             if head:
                 return [*[self.without_leading(chunk) + inner[head:] for chunk in chunks[:-1]], inner], False
+        if marked:
+            return chunks, False
         inner = self.content(last)
         tail = self.governor(inner)
         alike = all(self.determined(chunk) == self.determined(last) for chunk in chunks[:-1])
-        if tail and alike and all(self.simple(chunk) for chunk in chunks[:-1]) and self.simple(inner[:tail]):
+        if (
+            tail
+            and inner[tail].low != "with"
+            and alike
+            and all(self.simple(chunk) for chunk in chunks[:-1])
+            and self.simple(inner[:tail])
+        ):
             return [*[self.content(chunk) + inner[tail:] for chunk in chunks[:-1]], inner], True
         start = self.without_leading(first)
         stem = self.governor(start, last=True)
@@ -253,6 +273,7 @@ class Phrases:
 
 
 _OWNER = frozenset("their its his her my your our".split())
+_COUNTED = frozenset("few lot couple bunch number dozen pair hundred thousand group".split())
 _RELATIVE = frozenset("that which who whose where when its their his her it there".split())
 _SHOWING = frozenset("having containing showing including featuring depicting displaying".split())
 _POINTING = frozenset("it its him his her them their my your our is are was were".split())
