@@ -108,9 +108,10 @@ class StarterEncoder:
         if isinstance(images, str | bytes | Path):
             raise InvalidOption("images is a list of pictures, not one; wrap it as [image]")
         session = self._load_session(IMAGE_FILE)
+        pixels = (_pixels(image) for image in images)  # one decoded picture at a time, however large the batch
         rows = [
-            session.run(["embedding"], {"image": np.stack([_pixels(image) for image in batch])})[0]
-            for batch in _batches(images, _checked_batch(batch_size))
+            session.run(["embedding"], {"image": np.stack(batch)})[0]
+            for batch in _batches(pixels, _checked_batch(batch_size))
         ]
         return _unit(np.concatenate(rows)) if rows else np.empty((0, self.dimension), dtype=np.float32)
 
@@ -212,7 +213,7 @@ def _checked_batch(batch_size: int | None) -> int:
     return batch_size or DEFAULT_BATCH
 
 
-def _batches(items: Iterable[ImageSource], size: int) -> Iterator[list[ImageSource]]:
+def _batches(items: Iterable[FloatArray], size: int) -> Iterator[list[FloatArray]]:
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch
