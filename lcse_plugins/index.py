@@ -33,13 +33,14 @@ class ImageIndex(VectorPool):
         broken: picture files that could not be used, and why.
     """
 
-    def __init__(self, store: IndexStore) -> None:
+    def __init__(self, store: IndexStore, *, quantised: bool = False) -> None:
         records = [store.records[path] for path in sorted(store.records)]
         sound = [(record, record.row) for record in records if record.row is not None]
         rows = [row for _, row in sound]
         vectors = store.vectors()
         # Rows stand in the order of paths, except after an interrupted update: then they are picked into memory.
-        super().__init__(vectors if rows == list(range(len(vectors))) else vectors[rows], assume_unit=True)
+        ordered = vectors if rows == list(range(len(vectors))) else vectors[rows]
+        super().__init__(ordered, assume_unit=True, quantised=quantised)
         self.path = store.path
         self.folder = store.folder
         self.encoder_id = store.encoder_id
@@ -48,12 +49,13 @@ class ImageIndex(VectorPool):
         self._checksums = tuple(record.checksum for record, _ in sound)
 
     @classmethod
-    def open(cls, path: str | Path, *, encoder: Encoder | None = None) -> ImageIndex:
+    def open(cls, path: str | Path, *, encoder: Encoder | None = None, quantised: bool = False) -> ImageIndex:
         """Open an index.
 
         Args:
             path: where `build` put it.
             encoder: the encoder of the queries to come; refused when the vectors are another's.
+            quantised: read all vectors once for an eight-bit copy in memory; pays when many queries follow.
 
         Raises:
             IndexFileError: there is no index, it is damaged, or it was made with another encoder.
@@ -61,7 +63,7 @@ class ImageIndex(VectorPool):
         with IndexStore(Path(path)) as store:
             if encoder is not None:
                 check_encoder(store, encoder)
-            return cls(store)
+            return cls(store, quantised=quantised)
 
     @classmethod
     def build(

@@ -267,6 +267,8 @@ def test_the_scorer_searches_an_index(tmp_path: Path, encoder: ColourEncoder) ->
     assert ranking.exact
     assert ranking[0].id == "red.png"
     assert ranking[0].candidate.payload == tmp_path / "photos" / "red.png"
+    fast = ImageIndex.open(tmp_path / "idx", quantised=True)
+    assert [result.id for result in scorer.search("red and not green", fast, limit=3)] == [r.id for r in ranking[:3]]
     with pytest.raises(InvalidCandidate, match="encoded by 'colours-1', the query by 'colours-2'"):
         LogicScorer(ColourEncoder("colours-2")).search("red", index)
     in_memory = scorer.rank("red and not green", np.array(index.vectors), limit=5)
