@@ -20,7 +20,7 @@ from lcse_plugins.thumbnails import jpeg_thumbnail
 
 __all__ = ["Comparison", "render_report", "write_report"]
 
-THUMBNAIL_SIDE = 320
+THUMBNAIL_SIDE = 256
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -69,7 +69,8 @@ def render_report(comparisons: Iterable[Comparison], *, title: str = "Image sear
 <header>
 <h1>{escape(title)}</h1>
 <p>Left: what the encoder alone finds. Right: the same encoder, with the logic of the query executed outside it.
-<span class="key wanted">green</span> speaks for a picture, <span class="key unwanted">red</span> against it.</p>
+Bars say how much of each concept is seen: <span class="fits">green</span> where it is wanted,
+<span class="fails">red</span> where it is not.</p>
 </header>
 <main>
 {sections}
@@ -130,12 +131,13 @@ def _card(
 
 
 def _bar(item: ConceptEvidence) -> str:
-    good = (item.probability >= 0.5) != item.negated
+    fits = (item.probability >= 0.5) != item.negated
     label = escape(("no " if item.negated else "") + item.concept)
     percent = round(100 * item.probability)
     return (
-        f'<div><dt>{label}</dt><dd class="{"wanted" if good else "unwanted"}">'
-        f'<span class="bar" style="width:{percent}%"></span><span class="value">{percent} % seen</span></dd></div>'
+        f'<div><dt>{label} <span class="{"fits" if fits else "fails"}">{"✓" if fits else "✗"}</span></dt>'
+        f'<dd class="{"unwanted" if item.negated else "wanted"}"><span class="bar" style="width:{percent}%"></span>'
+        f'<span class="value">{percent} % seen</span></dd></div>'
     )
 
 
