@@ -22,6 +22,7 @@ from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.errors import CalibrationError, EncoderError, InvalidCandidate, LcseError
+from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, read_with
 from lcse_plugins.pool import VectorPool
@@ -156,7 +157,7 @@ class LogicScorer:
     async def aencode(self, query: str | Query | Parse) -> EncodedQuery:
         """As `encode`, off the event loop."""
         parse = query if isinstance(query, Parse) else await self.aread(query)
-        return await asyncio.to_thread(self.encode, parse)
+        return await compute(self.encode, parse)
 
     def _holistic_text(self, parse: Parse, tree: Query) -> str:
         if not parse.constrained:

@@ -18,7 +18,8 @@ except ImportError as error:
 
 from langchain_lcse.compressor import LogicCompressor
 from langchain_lcse.embeddings import LcseEmbeddings
+from langchain_lcse.parser_chain import query_parser_chain
 from langchain_lcse.retriever import LogicRetriever
 from langchain_lcse.tool import logic_search_tool
 
-__all__ = ["LcseEmbeddings", "LogicCompressor", "LogicRetriever", "logic_search_tool"]
+__all__ = ["LcseEmbeddings", "LogicCompressor", "LogicRetriever", "logic_search_tool", "query_parser_chain"]

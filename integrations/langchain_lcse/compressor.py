@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, PrivateAttr
 
@@ -85,7 +85,7 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
         if not documents:
             return []
         encoded = await arun_as_child(callbacks, self.scorer.aencode(query))
-        return await run_in_executor(None, self._ranked, documents, encoded)
+        return await asyncio.to_thread(self._ranked, documents, encoded)
 
     def _ranked(self, documents: Sequence[Document], encoded: EncodedQuery) -> list[Document]:
         candidates: list[Candidate] = []

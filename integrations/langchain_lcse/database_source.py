@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from inspect import iscoroutinefunction
 from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.documents import Document
-from langchain_core.runnables.config import run_in_executor
 
 from langchain_lcse.documents import ranked_documents
 from langchain_lcse.sources import Wanted
@@ -56,7 +56,7 @@ class DatabaseSource:
     async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
         """As `search`; awaited when the query is a coroutine function, else in a thread."""
         if not self._native:
-            return await run_in_executor(None, self.search, query, wanted)
+            return await asyncio.to_thread(self.search, query, wanted)
         hits: RankedHits = await self._query(query, **_arguments(wanted))
         return ranked_documents(hits.ranking)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Literal, get_args
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables.config import run_in_executor
 
 from langchain_lcse.images import named_picture
 from lcse_plugins.encoders.protocol import Encoder
@@ -78,7 +78,7 @@ class LcseEmbeddings(Embeddings):
 
     async def aembed_images(self, images: Sequence[ImageLocation]) -> list[list[float]]:
         """As `embed_images`, in a thread."""
-        return await run_in_executor(None, self.embed_images, images)
+        return await asyncio.to_thread(self.embed_images, images)
 
     def embed_image(self, uris: list[str]) -> list[list[float]]:
         """As `embed_images`, by the name `Chroma.add_images` calls."""

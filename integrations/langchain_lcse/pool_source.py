@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import islice
 
 from langchain_core.documents import Document
-from langchain_core.runnables.config import run_in_executor
 
 from langchain_lcse.documents import document_of, ranked_documents
 from langchain_lcse.sources import Wanted
 from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.off_loop import compute
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.search import rank_pool
@@ -35,7 +35,7 @@ class PoolSource:
 
     async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
         """As `search`, in a thread."""
-        return await run_in_executor(None, self._ranked, await self._scorer.aencode(query), wanted)
+        return await compute(self._ranked, await self._scorer.aencode(query), wanted)
 
     def _ranked(self, encoded: EncodedQuery, wanted: Wanted) -> list[Document]:
         if wanted.filter is None:

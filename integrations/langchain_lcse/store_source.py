@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from langchain_core.documents import Document
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
 from langchain_lcse.documents import ranked_documents
@@ -19,6 +18,7 @@ from langchain_lcse.vectors import DocumentVectors
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, LcseError
+from lcse_plugins.off_loop import compute
 from lcse_plugins.results import Candidate, Ranking
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.search import SearchRequest, advance, search_steps
@@ -46,6 +46,8 @@ class StoreSource:
         self._vectors = vectors
         self._on_missing = on_missing
         self._facts = facts_of(store)
+        self._in_process = self._facts is not None and self._facts.in_process
+        self._thread = compute if vectors.in_process else asyncio.to_thread
 
     def search(self, query: str, wanted: Wanted) -> list[Document]:
         """The best documents of the store."""
@@ -56,13 +58,13 @@ class StoreSource:
         return ranked_documents(step)
 
     async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
-        """As `search`; the store is awaited, arithmetic and encoding run in threads."""
+        """As `search`; the store is awaited, reading vectors and arithmetic run in threads."""
         hunt = self._hunt(await self._scorer.aencode(query), wanted)
-        step = await run_in_executor(None, hunt.take, None)
+        step = await compute(hunt.take, None)
         while isinstance(step, SearchRequest):
             found = await asyncio.gather(*(self._anearest(vector, step.depth, wanted) for vector in step.vectors))
-            step = await run_in_executor(None, hunt.take, found)
-        return await run_in_executor(None, ranked_documents, step)
+            step = await self._thread(hunt.take, found)
+        return await compute(ranked_documents, step)
 
     def _hunt(self, encoded: EncodedQuery, wanted: Wanted) -> _Hunt:
         exhaustive = self._facts is not None and self._facts.exhaustive
@@ -73,8 +75,8 @@ class StoreSource:
             return self._store.similarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
 
     async def _anearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
-        if self._facts is not None and self._facts.blocks_loop:
-            return await run_in_executor(None, self._nearest, vector, depth, wanted)
+        if self._in_process:
+            return await compute(self._nearest, vector, depth, wanted)
         with self._refusals(vector):
             return await self._store.asimilarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
 

@@ -28,7 +28,7 @@ class StoreFacts:
         read: (store, ids) → id → stored vector; ids without one are left out.
         document_id: the id under which the store keeps a document it returned.
         exhaustive: whether a search compares with every vector, so that a result can be proved complete.
-        blocks_loop: whether its async search computes on the event loop instead of waiting.
+        in_process: whether it only computes and never waits, so that its async search would hold the event loop.
         refusal: the error, as (module, name), by which it refuses a vector that does not fit.
     """
 
@@ -37,7 +37,7 @@ class StoreFacts:
     read: Callable[[Any, list[Any]], Mapping[Any, ArrayLike]]
     document_id: Callable[[Document], Any] = lambda document: document.id
     exhaustive: bool = False
-    blocks_loop: bool = False
+    in_process: bool = False
     refusal: tuple[str, str] = ("builtins", "ValueError")
 
 
@@ -66,7 +66,7 @@ KNOWN_STORES = (
         name="InMemoryVectorStore",
         read=_read_in_memory,
         exhaustive=True,
-        blocks_loop=True,
+        in_process=True,
     ),
     StoreFacts(
         module="langchain_qdrant",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, Field, ValidationError
 
@@ -78,7 +78,7 @@ def logic_search_tool(
             documents = await retriever.ainvoke(query, {"callbacks": callbacks}, k=k)
         except LcseError as error:
             raise ToolException(_told(error)) from error
-        return await run_in_executor(None, result_blocks, query, documents, budget), documents
+        return await asyncio.to_thread(result_blocks, query, documents, budget), documents
 
     return StructuredTool.from_function(
         func=search,

@@ -11,7 +11,7 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
 from langchain_lcse.images import image_location
-from langchain_lcse.stores import read_vectors
+from langchain_lcse.stores import facts_of, read_vectors
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, LcseError
 from lcse_plugins.image_cache import ImageVectorCache
@@ -48,6 +48,12 @@ class DocumentVectors:
         self._store = store
         self._locate = locate
         self._access = access
+
+    @property
+    def in_process(self) -> bool:
+        """Whether vectors are looked up in a store of this process, so that there is nothing to wait for."""
+        facts = facts_of(self._store)
+        return self._vectors is None and facts is not None and facts.in_process
 
     def of(self, documents: Sequence[Document]) -> list[FloatArray | LcseError]:
         """The (d,) image vector of each document; for one that has none, the reason."""
