@@ -1,0 +1,212 @@
+"""The command line, with the starter encoder on the photographs that come with the package."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import lcse_plugins
+from lcse_plugins.cli import COMMANDS, cli
+from lcse_plugins.errors import LcseError
+
+PHOTOS = Path(lcse_plugins.__file__).parent / "demo_photos"
+
+
+def run(*arguments: Any, ok: bool = True, **options: Any) -> Result:
+    result = CliRunner().invoke(cli, [str(a) for a in arguments], **options)
+    if ok and result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert (result.exit_code == 0) is ok, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("cli") / "photos.lcse"
+    run("index", PHOTOS, "--out", place)
+    return place
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    for name in COMMANDS:
+        text = run(name, "--help").output
+        assert "Usage:" in text
+        assert name == "bench" or "Example: lcse" in " ".join(text.split())
+
+
+def test_parse_draws_the_tree() -> None:
+    assert run("parse", "an umbrella and no person").output == "AND\n├── umbrella\n└── NOT person\n"
+    assert "no logic" in run("parse", "a dog chasing a cat").output
+    assert "contradiction" in run("parse", "a dog and no dog").output
+
+
+def test_parse_json_is_the_canonical_tree() -> None:
+    data = json.loads(run("parse", "--json", "NOT (umbrella OR person)").output)
+    assert data["tree"] == {
+        "op": "and",
+        "children": [
+            {"op": "not", "child": {"op": "concept", "text": "umbrella"}},
+            {"op": "not", "child": {"op": "concept", "text": "person"}},
+        ],
+    }
+    assert {"query", "tree", "concepts", "operator", "constrained", "affirmative", "notes"} <= set(data)
+    assert data["operator"] == "AND"
+    assert data["constrained"] is True
+
+
+def test_parse_reads_a_file_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("a dog\n\nno cat\n", encoding="utf-8")
+    lines = run("parse", "--file", tmp_path / "q.txt").output.splitlines()
+    assert [json.loads(line)["constrained"] for line in lines] == [False, True]
+
+
+def test_index_says_what_changed_and_what_is_broken(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for name in ("cat.jpg", "coffee.jpg"):
+        (photos / name).write_bytes((PHOTOS / name).read_bytes())
+    (photos / "notes.jpg").write_text("not a picture")
+    first = json.loads(run("index", photos, "--out", tmp_path / "i", "--json").stdout)
+    assert first["added"] == 2
+    assert [Path(entry["path"]).name for entry in first["broken"]] == ["notes.jpg"]
+    (photos / "coffee.jpg").unlink()
+    again = run("index", photos, "--out", tmp_path / "i")
+    assert "0 added, 0 updated, 1 removed, 1 unchanged" in again.output
+    assert "notes.jpg" in again.output
+
+
+def test_search_obeys_the_query(index: Path) -> None:
+    plain = json.loads(run("search", index, "a cup and no cat", "--mode", "holistic", "--json").stdout)
+    logical = json.loads(run("search", index, "a cup and no cat", "-k", 3, "--json").stdout)
+    assert plain["results"][0]["id"] == "cat.jpg"
+    assert logical["results"][0]["id"] == "coffee.jpg"
+    assert logical["exact"] is True
+    assert len(logical["results"]) == 3
+    best = logical["results"][0]
+    assert set(best) == {"id", "path", "score", "holistic", "correction", "truth", "evidence"}
+    assert Path(best["path"]) == PHOTOS / "coffee.jpg"
+    assert best["score"] == pytest.approx(best["holistic"] + best["correction"])
+    assert [(e["concept"], e["negated"]) for e in best["evidence"]] == [("cup", False), ("cat", True)]
+
+
+def test_search_prints_reasons(index: Path) -> None:
+    output = run("search", index, "a cup and no cat", "-k", 2).output
+    assert output.splitlines()[0].split()[:2] == ["1", "coffee.jpg"]
+    assert "no cat 0." in output
+    assert "\x1b" not in output
+
+
+def test_search_many_queries_and_hard_filter(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("no cat\na cup or a cat\n", encoding="utf-8")
+    lines = run("search", index, "--queries", tmp_path / "q.txt", "-k", 2).stdout.splitlines()
+    assert [json.loads(line)["query"] for line in lines] == ["no cat", "a cup or a cat"]
+    assert {r["id"] for r in json.loads(lines[1])["results"]} == {"coffee.jpg", "cat.jpg"}
+    kept = json.loads(run("search", index, "a cat", "--min-truth", 0.5, "--json").stdout)["results"]
+    assert [r["id"] for r in kept] == ["cat.jpg"]
+
+
+def test_search_writes_a_report(index: Path, tmp_path: Path) -> None:
+    run("search", index, "a cup and no cat", "--html", tmp_path / "r.html")
+    assert "With logic" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_explain_shows_the_sums(index: Path) -> None:
+    output = run("explain", index, "a cup and no cat", "coffee.jpg").output
+    score = json.loads(run("search", index, "a cup and no cat", "-k", 1, "--json").stdout)["results"][0]["score"]
+    assert f"{score:.4f}" in output
+    assert "p_logic" in output
+    assert "no cat" in output
+    assert "plain similarity" in run("explain", index, "a cup", PHOTOS / "coffee.jpg").output
+    as_json = json.loads(run("explain", index, "no cat", "cat.jpg", "--json").stdout)
+    assert as_json["correction"] < 0
+
+
+def test_calibrate_fits_and_saves(tmp_path: Path, index: Path) -> None:
+    rows = {"cat": "cat", "coffee": "cup", "rocket": "rocket", "astronaut": "person;flag", "camera": "person;camera"}
+    lines = ["path,labels", *(f"{name}.jpg,{labels}" for name, labels in rows.items())]
+    (tmp_path / "labels.csv").write_text("\n".join(lines), encoding="utf-8")
+    fitted = run("calibrate", tmp_path / "labels.csv", "--images", PHOTOS, "--out", tmp_path / "c.json", "--json")
+    data = json.loads(fitted.stdout)
+    assert {"mu", "beta", "encoder_id", "per_operator", "per_mu", "per_beta"} <= set(data)
+    run("search", index, "no cat", "--calibration", tmp_path / "c.json")
+    shown = run("calibrate", tmp_path / "labels.csv", "--images", PHOTOS, "--objective", "pairwise").output
+    assert "NEITHER" in shown
+
+
+def test_encoders_are_listed() -> None:
+    assert run("encoders").output.startswith("starter")
+    assert json.loads(run("encoders", "--json").stdout.splitlines()[0])["name"] == "starter"
+
+
+def test_demo_tells_the_story(tmp_path: Path) -> None:
+    output = run("demo", "--photos", PHOTOS, "--html", tmp_path / "demo.html").output
+    assert "plain similarity puts cat.jpg first; logic moves it to place" in output
+    assert (tmp_path / "demo.html").stat().st_size > 50_000
+    record = json.loads(run("demo", "-q", "a cup and no cat", "--json").stdout)
+    assert record["plain"][0] == "cat.jpg"
+    assert record["results"][0]["id"] == "coffee.jpg"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["index", "no-such-folder", "--out", "i"], "no-such-folder"),
+        (["index", "empty", "--out", "i"], "empty"),
+        (["search", "no-such-index", "a cat"], "lcse index"),
+        (["parse", "(a cat AND"], "^"),
+        (["parse", ""], "blank"),
+        (["demo", "--photos", "empty"], "empty"),
+        (["search", "INDEX", "no cat", "--encoder", "starte"], "starter"),
+        (["search", "INDEX", "a AND"], "^"),
+        (["explain", "INDEX", "no cat", "nowhere.jpg"], "not in the index"),
+        (["search", "INDEX", "no cat", "--calibration", "missing.json"], "calibration"),
+    ],
+)
+def test_mistakes_get_help(arguments: list[str], advice: str, index: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    places = {"INDEX": str(index), "empty": str(tmp_path / "empty")}
+    result = CliRunner().invoke(cli, [places.get(argument, argument) for argument in arguments])
+    assert isinstance(result.exception, LcseError)
+    assert advice in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (["serach"], "serach"),
+        (["search", "i", "q", "--mod", "lcse"], "--mode"),
+        (["search", "i", "q", "--mode", "magic"], "lcse"),
+        (["search", "i"], "QUERY"),
+        (["search", "i", "q", "-k", "0"], "-k"),
+        (["parse"], "QUERY"),
+    ],
+)
+def test_misunderstood_commands_exit_with_2(arguments: list[str], advice: str) -> None:
+    result = run(*arguments, ok=False)
+    assert result.exit_code == 2
+    assert advice in result.output
+
+
+def test_errors_reach_the_shell_as_one_message() -> None:
+    command = [sys.executable, "-c", "from lcse_plugins.cli import main; main()", "search", "nowhere", "a cat"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_parsing_starts_without_the_heavy_parts() -> None:
+    script = (
+        "import sys; sys.argv = ['lcse', 'parse', 'a cat']\n"
+        "from lcse_plugins.cli import cli\n"
+        "cli(standalone_mode=False)\n"
+        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "rich", "PIL", "onnxruntime", "tokenizers", "pydantic"} & set(loaded)
