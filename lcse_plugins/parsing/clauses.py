@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from lcse_plugins.errors import QueryTooComplex
-from lcse_plugins.parsing.cues import NEGATIONS, Item
+from lcse_plugins.parsing.coordination import join_or_describe, read_commas
+from lcse_plugins.parsing.items import GROUPS, NEGATIONS, Item, is_negation, is_words, tag_at
 from lcse_plugins.parsing.phrases import Phrases
 
 __all__ = ["settle"]
 
-_GROUPS = frozenset({"both", "either", "exactly one"})
 _BREAKS = frozenset({"but", "stop"})
-_MAX_GROUPS = 40
+_MAXGROUPS = 40
 
 
 def settle(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -31,23 +30,7 @@ def settle(items: list[Item], phrases: Phrases) -> list[Item]:
     items = _contrast(items, phrases)
     items = _exceptions(items, phrases)
     items = _scopes(items, phrases)
-    items = _coordination(items, phrases)
-    return _commas(items)
-
-
-def tag_at(items: Sequence[Item], at: int) -> str:
-    """The tag of an item, or an empty text outside the row."""
-    return items[at].tag if 0 <= at < len(items) else ""
-
-
-def is_words(items: Sequence[Item], at: int) -> bool:
-    """Whether an affirmed operand stands here."""
-    return tag_at(items, at) == "words" and not items[at].negated
-
-
-def is_negation(items: Sequence[Item], at: int) -> bool:
-    """Whether a negation stands here."""
-    return tag_at(items, at) in NEGATIONS or (tag_at(items, at) == "words" and items[at].negated)
+    return read_commas(join_or_describe(items, phrases))
 
 
 def _merged(items: Sequence[Item]) -> list[Item]:
@@ -94,8 +77,8 @@ def _parentheses(items: list[Item]) -> list[Item]:
             else:
                 for place in range(at, end + 1):
                     out[place] = Item("words", items[place].words)
-    if kept > _MAX_GROUPS:
-        raise QueryTooComplex(f"the query has more than {_MAX_GROUPS} groups in parentheses; write it flatter")
+    if kept > _MAXGROUPS:
+        raise QueryTooComplex(f"the query has more than {_MAXGROUPS} groups in parentheses; write it flatter")
     return _merged(out)
 
 
@@ -117,7 +100,7 @@ def _groups(items: list[Item]) -> list[Item]:
     out: list[Item] = []
     for at, item in enumerate(items):
         tag = item.tag
-        if tag in ("not both", "exclusive", *_GROUPS):
+        if tag in ("not both", "exclusive", *GROUPS):
             ahead: list[str] = []
             for other in items[at + 1 :]:
                 if other.tag in ("stop", "but") and ahead:
@@ -130,9 +113,9 @@ def _groups(items: list[Item]) -> list[Item]:
                 tag = "not both" if joined and ahead[:1] == ["words"] else "exclusive"
             elif tag == "not both" and not joined:
                 tag = "exclusive" if not ahead or ahead[0] != "words" else "not"
-            elif tag in _GROUPS and not joined:
+            elif tag in GROUPS and not joined:
                 tag = "words"
-        elif tag == "stop" and tag_at(items, at - 1) in (*_GROUPS, "neither", "not both"):
+        elif tag == "stop" and tag_at(items, at - 1) in (*GROUPS, "neither", "not both"):
             continue
         out.append(replace(item, tag=tag))
     return _merged(out)
@@ -201,10 +184,10 @@ def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
         item = items[at]
         out.append(item)
         at += 1
-        if item.tag not in NEGATIONS and item.tag not in _GROUPS:
+        if item.tag not in NEGATIONS and item.tag not in GROUPS:
             continue
         place = len(out) - 2
-        if is_words(out, place) and not (item.tag in _GROUPS and phrases.acts(out[place].words)):
+        if is_words(out, place) and not (item.tag in GROUPS and phrases.acts(out[place].words)):
             out[place] = Item("words", phrases.without_dangling(out[place].words))
             if not out[place].words:
                 del out[place]
@@ -215,6 +198,11 @@ def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
             continue
         if not is_words(out, place) or not phrases.content(out[place].words):
             continue
+        if (
+            place < len(out) - 2 and item.tag == "not" and phrases.waits(out[place].words, items[at].words)
+        ):  # "a black but not big dog"
+            (host, _), _ = phrases.share([out[place].words, items[at].words], marked=True)
+            out[place] = Item("words", host)
         reach, rest = phrases.scope(phrases.without_leading(items[at].words))
         end = at
         while tag_at(items, end + 1) in ("or", "nor", "comma") and is_words(items, end + 2):
@@ -240,72 +228,4 @@ def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
             rest = items[at + 2].words
             at += 3
         out[place] = Item("words", [*out[place].words, *rest])
-    return out
-
-
-def _coordination(items: list[Item], phrases: Phrases) -> list[Item]:
-    """Things joined by `and` are logic when each is a thing by itself; otherwise the row is a description."""
-    out: list[Item] = []
-    at = 0
-    while at < len(items):
-        scoped = tag_at(out, len(out) - 1) in (*NEGATIONS, *_GROUPS)
-        end = at
-        while is_words(items, end) and tag_at(items, end + 1) in ("and", "comma") and is_words(items, end + 2):
-            end += 2
-        if scoped or end == at or not is_words(items, at):
-            if scoped and end > at:
-                out.extend(items[at : end + 1])
-                at = end + 1
-            else:
-                out.append(items[at])
-                at += 1
-            continue
-        run = items[at : end + 1]
-        out.extend(_glued(run, phrases))
-        at = end + 1
-    return out
-
-
-def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
-    """The row as it is when it lists things, as one operand when it describes."""
-    chunks = [item.words for item in run[::2]]
-    if all(phrases.simple(chunk) for chunk in chunks):
-        loose = any(
-            phrases.waits(left, right) or (phrases.has_of(left) and not phrases.determined(right))
-            for left, right in pairwise(chunks)
-        )
-        if not loose:
-            return run
-    out = [Item("words", list(run[0].words))]
-    for joint, item in zip(run[1::2], run[2::2], strict=True):
-        framed = joint.tag == "and" and (joint.framed or phrases.framed(item.words))
-        if joint.strong or (framed and (phrases.framed(out[-1].words) or phrases.simple(out[-1].words))):
-            out += [joint, Item("words", list(item.words))]
-        else:
-            out[-1].words.extend((*joint.words, *item.words))
-    return out
-
-
-def _balanced(items: Sequence[Item], at: int) -> bool:
-    """Whether `or` stands between two contrasts: `a cat but no dog or a dog but no cat`."""
-    left = tag_at(items, at - 3) == "but" and is_negation(items, at - 2) and is_words(items, at - 1)
-    return left and is_words(items, at + 1) and tag_at(items, at + 2) == "but" and is_negation(items, at + 3)
-
-
-def _commas(items: list[Item]) -> list[Item]:
-    """Say of every comma what it stands for: `and`, `or`, a weaker `and` or `or`, or nothing but a list."""
-    out = list(items)
-    for at in range(len(items) - 1, -1, -1):
-        item = out[at]
-        if item.tag == "or" and _balanced(out, at):
-            item.tag = "weak or"
-        elif item.tag in ("and", "or") and item.comma:
-            serial = tag_at(out, at - 1) == "words" and tag_at(out, at - 2) == "comma"
-            if not serial:
-                item.tag = f"weak {item.tag}"
-        elif item.tag == "comma" and is_words(out, at + 1):
-            closing = tag_at(out, at + 2)
-            out[at] = Item(closing if closing in ("and", "or", "nor") else "list", item.words)
-        elif item.tag == "comma":
-            out[at] = Item("weak and", item.words)
     return out

@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from lcse_plugins.parsing.items import NEGATIONS, Item
 from lcse_plugins.parsing.lexicon import Lexicon
 from lcse_plugins.parsing.words import Word
 
-__all__ = ["NEGATIONS", "Item", "tag_cues"]
+__all__ = ["tag_cues"]
 
-NEGATIONS = frozenset({"no", "without", "not", "neither", "not both"})
 _JOINTS = frozenset({"and", "or", "but", "nor", "exclusive"})
 _STOPS = frozenset(".!?;")
 _LISTS = frozenset({"both", "either", "exactly one", "neither", "not both"})
-
-
-@dataclass(slots=True)
-class Item:
-    """An operand or an operator.
-
-    Attributes:
-        tag: `words` for an operand, else the name of the table its cue stands in, or `comma`, `stop`, `open`, `close`.
-        words: its words.
-        negated: the operand is said to be absent.
-        framed: the operator brought its own opening: `and with`, `but there is`.
-        comma: the operator followed a comma.
-        strong: the operator joins things even where each is described at length: `as well as`.
-    """
-
-    tag: str
-    words: list[Word] = field(default_factory=list)
-    negated: bool = False
-    framed: bool = False
-    comma: bool = False
-    strong: bool = False
 
 
 def tag_cues(words: Sequence[Word], lexicon: Lexicon) -> tuple[list[Item], set[Word]]:
@@ -65,6 +43,9 @@ class _Tagger:
             self._listing = False
             return self._put("stop", at, 1)
         if word.low == ":" and self._items and self._items[-1].tag in _LISTS:
+            return 1
+        if word.low == ":" and self._items and self._items[-1].tag in NEGATIONS:
+            self._items[-1].tag = "neither"
             return 1
         if word.low == "," and self._listing:
             return self._keep(at, 1)

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from lcse_plugins.errors import QueryError, QueryTooComplex
-from lcse_plugins.parsing.english import EnglishReader
+from lcse_plugins.parsing.english import read_english
 from lcse_plugins.parsing.explicit import read_explicit
 from lcse_plugins.parsing.lexicon import lexicon
 from lcse_plugins.parsing.result import Parse, affirmative_text
@@ -48,12 +48,11 @@ class GrammarParser:
         notes: list[str] = []
 
         def english(start: int, end: int) -> Query:
-            reader = EnglishReader(text, start=start, end=end)
-            query = reader.read()
-            for concept, span in reader.spans.items():
+            reading = read_english(text, start, end)
+            for concept, span in reading.spans.items():
                 spans.setdefault(concept, span)
-            notes.extend(reader.notes)
-            return query
+            notes.extend(reading.notes)
+            return reading.query
 
         def phrase(quoted: str, start: int, end: int) -> Query:
             concept = Concept(quoted)

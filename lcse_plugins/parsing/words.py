@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lcse_plugins.parsing.lexicon import Lexicon
 
-__all__ = ["Word", "join", "split_words"]
+__all__ = ["Word", "join", "split_words", "trimmed"]
 
 _WORD = re.compile(
     r"""  (?P<quoted> "[^"]*" | “[^“”]*” | «[^«»]*» | (?<!\w)'[^'\n]{2,80}'(?!\w) )
@@ -77,3 +77,13 @@ def join(text: str, words: list[Word]) -> str:
     if run is not None:
         pieces.append(text[slice(*run)])
     return " ".join(pieces)
+
+
+def trimmed(words: list[Word]) -> list[Word]:
+    """The words without punctuation at the ends; parentheses are part of what they hold."""
+    first, last = 0, len(words)
+    while first < last and words[first].kind in ("mark", "dash") and words[first].low != "(":
+        first += 1
+    while last > first and words[last - 1].kind in ("mark", "dash") and words[last - 1].low != ")":
+        last -= 1
+    return words[first:last]
