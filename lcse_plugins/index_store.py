@@ -11,7 +11,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,14 +71,14 @@ def exclusive(path: Path) -> Iterator[None]:
         lock = sqlite3.connect(path / LOCK_FILE, isolation_level=None, timeout=0)
     except (OSError, sqlite3.Error) as error:
         raise IndexFileError(f"an index cannot be written at {path}: {error}") from error
-    try:
+    with closing(lock):
         try:
             lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            raise IndexFileError(f"another process is writing the index {path}; let it end first") from error
+        except sqlite3.Error as error:
+            if "locked" in str(error):
+                raise IndexFileError(f"another process is writing the index {path}; let it end first") from error
+            raise IndexFileError(f"an index cannot be written at {path}: {error}") from error
         yield
-    finally:
-        lock.close()
 
 
 class IndexStore:
@@ -121,21 +121,22 @@ class IndexStore:
     @classmethod
     def create(cls, path: Path, *, encoder_id: str, dimension: int, dtype: str, folder: Path) -> IndexStore:
         """Begin an empty index; the table comes last, so a crash leaves no half-made one."""
+        values = (FORMAT, encoder_id, str(dimension), dtype, str(folder), "vectors-0.bin")
         draft = path / f"{TABLE_FILE}.new"
-        draft.unlink(missing_ok=True)
-        (path / "vectors-0.bin").write_bytes(b"")
-        table = sqlite3.connect(draft)
-        with table:
-            table.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-            table.execute(
-                "CREATE TABLE files (path TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, "
-                "sha256 TEXT NOT NULL, row INTEGER, checksum INTEGER, fault TEXT)"
-            )
-            values = (FORMAT, encoder_id, str(dimension), dtype, str(folder), "vectors-0.bin")
-            table.executemany("INSERT INTO meta VALUES (?, ?)", zip(_META, values, strict=True))
-        table.close()
-        os.replace(draft, path / TABLE_FILE)
-        _sync_folder(path)
+        try:
+            draft.unlink(missing_ok=True)
+            (path / "vectors-0.bin").write_bytes(b"")
+            with closing(sqlite3.connect(draft)) as table, table:
+                table.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+                table.execute(
+                    "CREATE TABLE files (path TEXT PRIMARY KEY, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, "
+                    "sha256 TEXT NOT NULL, row INTEGER, checksum INTEGER, fault TEXT)"
+                )
+                table.executemany("INSERT INTO meta VALUES (?, ?)", zip(_META, values, strict=True))
+            os.replace(draft, path / TABLE_FILE)
+            _sync_folder(path)
+        except (OSError, sqlite3.Error) as error:
+            raise IndexFileError(f"an index cannot be written at {path}: {error}") from error
         return cls(path)
 
     def close(self) -> None:

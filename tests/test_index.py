@@ -295,7 +295,7 @@ def test_an_encoder_that_breaks_its_promise_leaves_the_index_alone(photos: Path,
     assert ImageIndex.build(photos, tmp_path / "idx", encoder=ColourEncoder()).added == 23
 
 
-@pytest.mark.parametrize("damage", ["garbage", "empty", "header", "short", "missing", "version", "no table"])
+@pytest.mark.parametrize("damage", ["garbage", "empty", "header", "short", "missing", "version", "no table", "numbers"])
 def test_damaged_files_are_told(damage: str, photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     out = tmp_path / "idx"
     ImageIndex.build(photos, out, encoder=encoder)
@@ -312,7 +312,12 @@ def test_damaged_files_are_told(damage: str, photos: Path, tmp_path: Path, encod
         vectors.unlink()
     else:
         connection = sqlite3.connect(table)
-        connection.execute("UPDATE meta SET value = 'lcse-index-0'" if damage == "version" else "DROP TABLE files")
+        statements = {
+            "version": "UPDATE meta SET value = 'lcse-index-0'",
+            "no table": "DROP TABLE files",
+            "numbers": "UPDATE meta SET value = 'many' WHERE name = 'dimension'",
+        }
+        connection.execute(statements[damage])
         connection.commit()
         connection.close()
     for attempt in (lambda: ImageIndex.open(out), lambda: ImageIndex.build(photos, out, encoder=encoder)):
@@ -442,6 +447,37 @@ def test_killed_at_any_write_the_index_stays_whole(photos: Path, tmp_path: Path,
     assert_same_as_fresh(photos, tmp_path, encoder)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")
+def test_a_full_disk_is_told_and_costs_nothing(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    """A limit on the size of files stands for the disk: writing beyond it fails as it does on a full one."""
+    limited = """
+        import resource
+        from lcse_plugins.errors import IndexFileError
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
+        try:
+            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=5)
+        except IndexFileError as error:
+            print(error)
+    """
+    for limit in (100, 6000, 30_000):
+        told = run_python(photos, tmp_path / "idx", limited.format(limit=limit))
+        assert told.returncode == 0, told.stderr
+        assert "cannot be" in told.stdout or limit == 30_000
+        assert "damaged" not in told.stdout
+    full = len(ImageIndex.open(tmp_path / "idx"))
+    assert full == 23
+    for n in range(200):
+        write_picture(photos / "zz" / f"{n}.png", 1000 + n)
+    told = run_python(photos, tmp_path / "idx", limited.format(limit=30_000))
+    assert "cannot be" in told.stdout
+    part = ImageIndex.open(tmp_path / "idx")
+    part.verify()
+    assert full < len(part) < 223
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert_same_as_fresh(photos, tmp_path, encoder)
+
+
 def test_two_writers_never_meet(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     def meanwhile(done: int, total: int) -> None:
         if done == 10:
@@ -462,6 +498,16 @@ def test_an_exception_in_the_middle_keeps_what_was_done(photos: Path, tmp_path: 
         ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, batch_size=5, progress=interrupt)
     assert len(ImageIndex.open(tmp_path / "idx")) == 15
     assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).added == 8
+
+
+def test_a_file_too_large_to_read_is_broken(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcse_plugins.index_update.MAX_BYTES", 10_000)
+    (photos / "huge.png").write_bytes(b"x" * 10_001)
+    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert [error.reason for error in report.broken] == ["10,001 bytes are too many; at most 10,000 are read"]
+    assert "23 pictures" in repr(ImageIndex.open(tmp_path / "idx"))
 
 
 def test_real_photographs_are_indexed(shared_data: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
