@@ -45,6 +45,7 @@ def picture_of(node: BaseNode) -> ImageLocation | None:
     return path if isinstance(path, str | Path) and names_picture(path) else None
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a vector too large for float32 is just not usable
 def without_vector(nodes: Sequence[BaseNode], *, dimension: int) -> list[str]:
     """Ids of the image nodes that carry no usable vector of that length themselves: those to look up."""
     return [n.node_id for n in nodes if _is_image(n, picture_of(n)) and _usable(n.embedding, dimension) is None]
@@ -77,6 +78,7 @@ async def alook_up(stored: VectorLookup, node_ids: list[str]) -> Mapping[str, An
     return {node.node_id: node.embedding for node in nodes}
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def node_vectors(
     nodes: Sequence[BaseNode], *, cache: ImageVectorCache, access: ImageAccess, stored: Mapping[str, Any]
 ) -> list[FloatArray | ImageError]:
@@ -116,6 +118,5 @@ def _inline(base64: str) -> str:
 def _usable(vector: Any, dimension: int) -> FloatArray | None:
     if vector is None or len(vector) != dimension:
         return None
-    with np.errstate(over="ignore"):
-        row = np.asarray(vector, dtype=np.float32)
-    return row if np.isfinite(row).all() and row.any() else None
+    row = np.fromiter(vector, np.float32, dimension)
+    return row if 0 < row @ row < np.inf else None
