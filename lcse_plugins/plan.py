@@ -2,8 +2,8 @@
 
 A vector index ranks by a linear function <v, q>. Three kinds of q serve a logical query:
 
-- *candidate vectors* point where its score grows: its gradient at the point of no evidence, and for an OR the gradient
-  of each branch. The text vector itself would fetch just what a negation excludes.
+- *candidate vectors* point where its score grows: its gradients at the points from which its best images are seen
+  (see `vantage`). The text vector itself would fetch just what a negation excludes.
 - *bounds* <v, q> + c, the largest of which is never below the score. Once the k-th best score found is above what
   every bound allows an unseen image, the top k is proved complete.
 - when the score *is* linear (no logic, or one negated concept) a single search is already exact.
@@ -12,8 +12,9 @@ A vector index ranks by a linear function <v, q>. Three kinds of q serve a logic
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from lcse_plugins.config import ScoringConfig
 from lcse_plugins.edit import edits_nothing, holistic_share
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, concepts
+from lcse_plugins.vantage import candidate_vectors
 
 __all__ = ["MAX_BOUNDS", "Bound", "Plan", "make_plan"]
 
@@ -45,14 +47,19 @@ class Plan:
     """How to find the best images of a query in a vector index.
 
     Attributes:
-        candidates: (b, d) vectors to search with, most useful first.
         bounds: linear functions whose maximum is at least the score; None when none are known.
         linear: the score itself as a linear function, when it is one; a search with its vector is exact.
+        find_candidates: computes `candidates`, which only a search in a vector index needs.
     """
 
-    candidates: FloatArray
     bounds: tuple[Bound, ...] | None
     linear: Bound | None
+    find_candidates: Callable[[], FloatArray]
+
+    @cached_property
+    def candidates(self) -> FloatArray:
+        """(b, d) vectors to search with, most useful first."""
+        return self.find_candidates()
 
     def proves(self, kth_score: float, last_similarities: Sequence[float]) -> bool:
         """Whether no image beyond the ones seen can score above `kth_score`.
@@ -88,14 +95,14 @@ def make_plan(
     frame = _Frame(tree, holistic, concept_vectors, calibration, config)
     if edits_nothing(tree, config):
         exact = Bound(np.asarray(holistic, dtype=np.float32), 0.0)
-        return Plan(exact.vector[None, :], (exact,), exact)
+        return Plan((exact,), exact, lambda: exact.vector[None, :])
     rows = _ceilings(tree, frame)
     bounds = None if rows is None else tuple(frame.bound(row) for row in rows)
     if len(frame.names) == 1 and bounds is not None and isinstance(tree, Concept | Not):
-        return Plan(bounds[0].vector[None, :], bounds, bounds[0])
-    branches = tree.children if isinstance(tree, Or) else ()
-    gradients = [frame.gradient(part) for part in (tree, *branches)]
-    return Plan(np.stack(_distinct(gradients)), bounds, None)
+        linear = bounds[0]
+        return Plan(bounds, linear, lambda: linear.vector[None, :])
+    candidates = partial(candidate_vectors, tree, holistic, concept_vectors, calibration=calibration, config=config)
+    return Plan(bounds, None, candidates)
 
 
 class _Frame:
@@ -131,35 +138,6 @@ class _Frame:
         weights = self.logic_share * row
         vector = self.base + weights @ self.vectors
         return Bound(vector.astype(np.float32), float(self.shift - self.mu * weights.sum()))
-
-    def gradient(self, tree: Query) -> FloatArray:
-        """(d,) direction in which the score grows fastest where there is no evidence either way."""
-        row = _gradient(tree, self)[1]
-        if self.subtracts_soft:
-            row = row - 1.0 / len(self.names)
-        return self.bound(row).vector
-
-
-def _gradient(tree: Query, frame: _Frame) -> tuple[float, np.ndarray]:
-    """Truth at zero logits, and the (m,) derivative of its logit."""
-    match tree:
-        case Concept(text):
-            return 0.5, frame.unit(text, 1.0)
-        case Not(Concept(text)):
-            return 0.5, frame.unit(text, -1.0)
-        case And(children) | Or(children) | Plain(children):
-            parts = [_gradient(child, frame) for child in children]
-        case Not():
-            raise AssertionError("negation stands at the leaves of a canonical tree")
-    if frame.config.aggregator != "probabilistic" or isinstance(tree, Plain):
-        # All children stand at the same truth, where every power mean, like its limits, weighs them alike.
-        return 0.5, np.mean([row for _, row in parts], axis=0)
-    flip = isinstance(tree, Or)
-    truths = [1.0 - p if flip else p for p, _ in parts]
-    product = float(np.prod(truths))
-    weights = [(1.0 - p) / (1.0 - product) for p in truths]
-    row = np.sum([weight * row for weight, (_, row) in zip(weights, parts, strict=True)], axis=0)
-    return (1.0 - product if flip else product), row
 
 
 def _ceilings(tree: Query, frame: _Frame) -> list[np.ndarray] | None:

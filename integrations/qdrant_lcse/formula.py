@@ -74,37 +74,32 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
     """
     tree, config, calibration = encoded.scored_tree, encoded.config, encoded.calibration
     share = holistic_share(tree, config)
-    anchored = share > 0.0
-    vectors = encoded.matrix if anchored else encoded.concept_vectors
+    vectors = encoded.matrix if share else encoded.concept_vectors
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     scales = [float(length) if cosine else 1.0 for length in lengths]
     leaves = {
         concept: _leaf(place, scales[place], float(lengths[place]), encoded)
-        for place, concept in enumerate(encoded.concepts, start=int(anchored))
+        for place, concept in enumerate(encoded.concepts, start=int(share > 0.0))
     }
-    holistic = _times(scales[0], "$score[0]")
-    if encoded.edits_nothing:
-        score, reach = holistic, 1.0
-        truth = _truth(tree, leaves, config) if min_truth else None
+    truth = None if encoded.edits_nothing and not min_truth else _truth(tree, leaves, config)
+    holistic, reach = _times(share * scales[0], "$score[0]"), 2.0
+    if truth is None or encoded.edits_nothing:
+        score = holistic
+    elif config.mode == "lcse":
+        soft = _mean([leaves[concept] for concept in sorted(leaves)])
+        score = _sum(holistic, _times(1.0 / calibration.beta, _sum(truth.logit, _negative(soft.logit))))
+        reach += (truth.reach + soft.reach) / calibration.beta
     else:
-        truth = _truth(tree, leaves, config)
-        score, reach = _times(1.0 / calibration.beta, truth.logit), truth.reach / calibration.beta
-        if config.mode == "lcse":
-            soft = _mean([leaves[concept] for concept in sorted(leaves)])
-            score = _sum(holistic, _times(1.0 / calibration.beta, _sum(truth.logit, _negative(soft.logit))))
-            reach += 1.0 + soft.reach / calibration.beta
-        else:
-            score, reach = _sum(score, calibration.mu), reach + abs(calibration.mu)
-            if anchored:
-                score = _sum(_times(share, holistic), _times(1.0 - share, score))
-                reach = share + (1.0 - share) * reach
+        logic = _sum(_times((1.0 - share) / calibration.beta, truth.logit), (1.0 - share) * calibration.mu)
+        score = _sum(holistic, logic) if share else logic
+        reach += truth.reach / calibration.beta + abs(calibration.mu)
     if not min_truth or truth is None:
         return ScoreFormula(_checked(score), vectors, None)
     demanded = CERTAIN if min_truth >= 1.0 else min(CERTAIN, math.log(min_truth) - math.log1p(-min_truth))
     excess = _sum(truth.logit, -demanded)
     shortfall = _sum(excess, _negative(models.AbsExpression(abs=excess)))  # zero, exactly, where the truth suffices
     score = _sum(score, _times(PENALTY / 2.0, shortfall))
-    return ScoreFormula(_checked(score), vectors, -(reach + 1.0))
+    return ScoreFormula(_checked(score), vectors, -reach)
 
 
 # --------------------------------------------------------------------------------------------- evidence and logic

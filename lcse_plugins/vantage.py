@@ -1,0 +1,122 @@
+"""Vantage points: from where a query's best images are seen, and which way its score grows there.
+
+A score with logic in it is not linear, so no single vector finds its best images in a vector index. But around an image
+that satisfies the query it is nearly so: its gradient there, a vector, ranks such images much as the score does. The
+points are chosen where the best images are: no evidence either way, each way of satisfying the query, and each of
+those with one of its parts in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.config import ScoringConfig
+from lcse_plugins.edit import holistic_share, score_tree
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.query import Concept, Not, Or, Query, concepts, leaves
+
+__all__ = ["MAX_VECTORS", "candidate_vectors"]
+
+MAX_VECTORS = 12
+"""Candidate vectors of one query: each is a search of its own."""
+
+EVIDENCE = 2.0
+"""Logit at which a part is taken as satisfied; far enough from 0 that the parts differ, near enough that all matter."""
+
+ALIKE = 0.995
+"""Cosine from which two vectors find the same images."""
+
+STEP = 1e-3
+"""Difference in logits from which slopes are taken."""
+
+
+def candidate_vectors(
+    tree: Query,
+    holistic: FloatArray,
+    concept_vectors: FloatArray,
+    *,
+    calibration: Calibration,
+    config: ScoringConfig,
+) -> FloatArray:
+    """(b, d) vectors to search with for the best images of a canonical tree with logic in it, most useful first.
+
+    Args:
+        tree: Canonical query tree.
+        holistic: (d,) unit vector of the whole text.
+        concept_vectors: (m, d) vectors of `concepts(tree)`, in that order.
+        calibration: μ and β.
+        config: Mode and aggregation.
+    """
+    points = _vantage_points(tree)
+    slopes = _slopes(tree, points, calibration, config)
+    rows = holistic_share(tree, config) * holistic.astype(np.float64) + slopes @ concept_vectors.astype(np.float64)
+    return np.asarray(_unlike(rows), dtype=np.float32)
+
+
+def _vantage_points(tree: Query) -> NDArray[np.float64]:
+    """(b, m) logits of the concepts."""
+    names = concepts(tree)
+    opposite = {leaf.text: EVIDENCE if negated else -EVIDENCE for leaf, negated in leaves(tree)}
+    ways = list(islice(_ways(tree), MAX_VECTORS))
+    satisfied = [[way.get(name, opposite[name]) for name in names] for way in ways]
+    doubtful = [
+        [0.0 if name == doubted else logit for name, logit in zip(names, point, strict=True)]
+        for way, point in zip(ways, satisfied, strict=True)
+        for doubted in way
+        if len(way) > 1
+    ]
+    return np.array([[0.0] * len(names), *satisfied, *doubtful][: 2 * MAX_VECTORS])
+
+
+def _ways(tree: Query) -> Iterator[dict[str, float]]:
+    """Each way of satisfying the tree, as the logits of the concepts it needs."""
+    match tree:
+        case Concept(text):
+            yield {text: EVIDENCE}
+        case Not(Concept(text)):
+            yield {text: -EVIDENCE}
+        case Or(children):
+            for child in children:
+                yield from _ways(child)
+        case Not():
+            raise AssertionError("negation stands at the leaves of a canonical tree")
+        case _:
+            yield from _joined(tree.children)
+
+
+def _joined(children: Sequence[Query]) -> Iterator[dict[str, float]]:
+    if not children:
+        yield {}
+        return
+    for first in _ways(children[0]):
+        for rest in _joined(children[1:]):
+            yield {**first, **rest}
+
+
+def _slopes(
+    tree: Query, points: NDArray[np.float64], calibration: Calibration, config: ScoringConfig
+) -> NDArray[np.float64]:
+    """(b, m) derivatives of the score by the similarity of each concept, at (b, m) logits."""
+    names = concepts(tree)
+    steps = STEP * np.eye(len(names))
+    logits = np.concatenate([points[:, None, :] + steps, points[:, None, :] - steps], axis=1).reshape(-1, len(names))
+    similarities = {name: calibration.mu + logits[:, i] / calibration.beta for i, name in enumerate(names)}
+    scores, _ = score_tree(tree, np.zeros(len(logits)), similarities, calibration=calibration, config=config)
+    above, below = np.moveaxis(scores.reshape(len(points), 2, len(names)), 1, 0)
+    return np.asarray((above - below) * (calibration.beta / (2.0 * STEP)))
+
+
+def _unlike(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The rows that point in different directions; the first one always."""
+    kept: list[int] = []
+    lengths = np.linalg.norm(rows, axis=1)
+    cosines = rows @ rows.T / np.maximum(np.outer(lengths, lengths), np.finfo(np.float64).tiny)
+    for place in range(len(rows)):
+        if not kept or (lengths[place] > 0 and len(kept) < MAX_VECTORS and cosines[place, kept].max() < ALIKE):
+            kept.append(place)
+    return rows[kept]
