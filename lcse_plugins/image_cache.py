@@ -15,6 +15,7 @@ from PIL.Image import Image
 from lcse_plugins.encoders.images import content_hash, load_image
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
+from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url, read_images
 
 __all__ = ["ImageVectorCache"]
 
@@ -37,7 +38,7 @@ class ImageVectorCache:
         self.encoder = encoder
         self._capacity = capacity
         self._batch_size = batch_size
-        self._kept: OrderedDict[str, FloatArray] = OrderedDict()
+        self._kept: OrderedDict[str, FloatArray] = OrderedDict()  # by hash of a picture, or by URL
         self._flights: dict[str, Future[FloatArray | ImageError | None]] = {}
         self._lock = threading.Lock()
 
@@ -59,6 +60,23 @@ class ImageVectorCache:
             vectors = self._of({key: picture for picture, key in keyed if isinstance(picture, bytes)})
             found.extend(picture if isinstance(picture, ImageError) else vectors[key] for picture, key in keyed)
         return found
+
+    def vectors_at(
+        self, locations: Sequence[ImageLocation], *, access: ImageAccess = DEFAULT_ACCESS
+    ) -> list[FloatArray | ImageError]:
+        """The (d,) vector of the picture at each location, in order; for one that cannot be had, its error.
+
+        A URL once fetched is taken to show the same picture as long as its vector is kept. Files are read each time.
+        """
+        found = [self._fetched(location, access) for location in locations]
+        unread = [location for location, vector in zip(locations, found, strict=True) if vector is None]
+        read = self.vectors(read_images(unread, access=access))
+        with self._lock:
+            for location, vector in zip(unread, read, strict=True):
+                if isinstance(location, str) and is_web_url(location) and not isinstance(vector, ImageError):
+                    self._keep(location, vector)
+        rest = iter(read)
+        return [next(rest) if vector is None else vector for vector in found]
 
     async def avectors(self, pictures: Iterable[bytes | ImageError]) -> list[FloatArray | ImageError]:
         """As `vectors`, off the event loop. A caller that is cancelled leaves the work it began to others, whole."""
@@ -96,13 +114,25 @@ class ImageVectorCache:
         with self._lock:
             for key, vector in encoded.items():
                 if not isinstance(vector, ImageError):
-                    self._kept[key] = vector
-            while len(self._kept) > self._capacity:
-                self._kept.popitem(last=False)
+                    self._keep(key, vector)
             for key in flights:
                 del self._flights[key]
         for key, flight in flights.items():
             flight.set_result(encoded.get(key))
+
+    def _keep(self, key: str, vector: FloatArray) -> None:
+        self._kept[key] = vector
+        self._kept.move_to_end(key)
+        if len(self._kept) > self._capacity:
+            self._kept.popitem(last=False)
+
+    def _fetched(self, location: ImageLocation, access: ImageAccess) -> FloatArray | None:
+        if not access.allow_urls or not isinstance(location, str) or not is_web_url(location):
+            return None
+        with self._lock:
+            if location in self._kept:
+                self._kept.move_to_end(location)
+            return self._kept.get(location)
 
     def _encode(self, pictures: Mapping[str, bytes]) -> dict[str, FloatArray | ImageError]:
         opened = {key: _opened(picture) for key, picture in pictures.items()}

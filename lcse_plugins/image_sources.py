@@ -23,7 +23,7 @@ from urllib.request import url2pathname
 from lcse_plugins.encoders.images import map_ahead
 from lcse_plugins.errors import ImageError, InvalidOption
 
-__all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "read_image", "read_images"]
+__all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "read_image", "read_images"]
 
 ImageLocation: TypeAlias = str | Path | bytes
 """Where a picture is: a path, a `file:`, `data:`, `http:` or `https:` URL, or its bytes themselves."""
@@ -89,6 +89,11 @@ def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS)
             raise ImageError(
                 str(location)[:100], f"pictures are read from paths, data:, http: and https:, not {scheme}:"
             )
+
+
+def is_web_url(location: str) -> bool:
+    """Whether a location is an http or https URL."""
+    return location[:8].lower().startswith(("http://", "https://"))
 
 
 def read_images(

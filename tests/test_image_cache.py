@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,3 +170,16 @@ def test_vectors_that_cannot_be_used_are_refused(rows: FloatArray, monkeypatch: 
 def test_sizes_out_of_range_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidOption, match="at least 1"):
         ImageVectorCache(ToyEncoder(), **options)
+
+
+def test_pictures_are_found_at_their_locations(tmp_path: Path) -> None:
+    encoder = ToyEncoder()
+    cache = ImageVectorCache(encoder)
+    path = tmp_path / "0.png"
+    path.write_bytes(PICTURES[0])
+    found = cache.vectors_at([path, PICTURES[1], str(path), "no/such.png", "http://127.0.0.1/refused.png"])
+    assert [isinstance(item, ImageError) for item in found] == [False, False, False, True, True]
+    np.testing.assert_array_equal(found[0], found[2])
+    assert encoder.images_encoded == 2
+    path.write_bytes(PICTURES[2])
+    assert not np.array_equal(arrays(cache.vectors_at([path])), arrays(found[:1]))  # a file that changed is seen to have

@@ -23,7 +23,8 @@ class EncoderEmbedding(MultiModalEmbedding):
 
     MultiModalVectorStoreIndex.from_documents(images, image_embed_model=EncoderEmbedding(), embed_model=…)
 
-    Nodes indexed with it need not be encoded again when they are ranked, and `LogicRetriever` recognises it.
+    `LogicRetriever` recognises an index made with it. Mind that LlamaIndex, building any vector index, leaves out nodes
+    with neither text nor metadata, images too: give image nodes a text; the name of the file will do.
 
     Args:
         encoder: A name such as "starter" or "open_clip:ViT-B-32-quickgelu/openai", or an encoder object.

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any
 
 from llama_index.core.bridge.pydantic import BeforeValidator, PlainSerializer, ValidationError
 
+from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import InvalidOption, LcseError
+from lcse_plugins.image_sources import ImageAccess
 
-__all__ = ["ConfigField", "EncoderField", "ParserField", "encoder_name", "option_error"]
+__all__ = [
+    "AccessField",
+    "CalibrationField",
+    "ConfigField",
+    "EncoderField",
+    "ParserField",
+    "encoder_name",
+    "option_error",
+]
 
 
 def encoder_name(encoder: str | Encoder) -> str:
@@ -44,8 +55,17 @@ def _parser_name(parser: Any) -> str:
     return parser if isinstance(parser, str) else str(getattr(parser, "parser_name", type(parser).__name__))
 
 
-def _read_config(config: Any) -> Any:
-    return ScoringConfig.from_json(dict(config)) if isinstance(config, Mapping) else config
+def _known_names(kind: type) -> BeforeValidator:
+    """Pydantic passes over what a dataclass does not know; a misspelt option is refused instead."""
+    known = [field.name for field in fields(kind)]
+
+    def check(value: Any) -> Any:
+        unknown = sorted(set(value) - set(known)) if isinstance(value, Mapping) else []
+        if unknown:
+            raise InvalidOption(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(known)}")
+        return value
+
+    return BeforeValidator(check)
 
 
 EncoderField = Annotated[Any, BeforeValidator(_checked_encoder), PlainSerializer(encoder_name, return_type=str)]
@@ -54,5 +74,7 @@ EncoderField = Annotated[Any, BeforeValidator(_checked_encoder), PlainSerializer
 ParserField = Annotated[Any, BeforeValidator(_checked_parser), PlainSerializer(_parser_name, return_type=str)]
 """`"grammar"` or a parser; written as a name. The name of any other parser is refused when it is read back."""
 
-ConfigField = Annotated[ScoringConfig, BeforeValidator(_read_config)]
-"""A scoring configuration, or its JSON form."""
+AccessField = Annotated[ImageAccess, _known_names(ImageAccess)]
+CalibrationField = Annotated[Calibration, _known_names(Calibration)]
+ConfigField = Annotated[ScoringConfig, _known_names(ScoringConfig)]
+"""These come as they are, or as what they are written as: a mapping of their fields."""

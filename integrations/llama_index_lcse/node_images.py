@@ -16,7 +16,7 @@ from lcse_plugins.encoders.images import names_picture
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.image_cache import ImageVectorCache
-from lcse_plugins.image_sources import ImageAccess, ImageLocation, read_images
+from lcse_plugins.image_sources import ImageAccess, ImageLocation
 
 __all__ = ["VectorLookup", "alook_up", "look_up", "node_vectors", "picture_of", "without_vector"]
 
@@ -103,7 +103,7 @@ def node_vectors(
         else:
             reason = f"has neither a picture nor a usable embedding of {dimension} dimensions"
             found[i] = ImageError(f"node {node.node_id}", reason)
-    found.update(zip(reading, cache.vectors(read_images(reading.values(), access=access)), strict=True))
+    found.update(zip(reading, cache.vectors_at(list(reading.values()), access=access), strict=True))
     return [found[i] for i in range(len(nodes))]
 
 

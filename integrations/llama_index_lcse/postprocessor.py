@@ -16,16 +16,23 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import QueryError
 from lcse_plugins.image_cache import ImageVectorCache
-from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess
+from lcse_plugins.image_sources import DEFAULT_ACCESS
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.scorer import LogicScorer
-from llama_index_lcse.fields import ConfigField, EncoderField, ParserField, encoder_name, option_error
+from llama_index_lcse.fields import (
+    AccessField,
+    CalibrationField,
+    ConfigField,
+    EncoderField,
+    ParserField,
+    encoder_name,
+    option_error,
+)
 from llama_index_lcse.made_once import MadeOnce
 from llama_index_lcse.node_images import VectorLookup, alook_up, look_up, node_vectors, without_vector
 from llama_index_lcse.node_ranking import OnMissing, rank_nodes
@@ -63,7 +70,7 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
     parser: ParserField = Field(
         default="grammar", description="'grammar', the offline one, or any parser, such as a LlamaIndexParser."
     )
-    calibration: Calibration | None = Field(default=None, description="μ and β; None for the encoder's preset.")
+    calibration: CalibrationField | None = Field(default=None, description="μ and β; None for the encoder's preset.")
     config: ConfigField = Field(
         default=DEFAULT_CONFIG, description="Mode, aggregation, and which text gives the ordinary similarity."
     )
@@ -79,7 +86,7 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
         description="What becomes of nodes without a readable image: they follow the images, in the order and with "
         "the scores they came with; they are left out; or an ImageError is raised.",
     )
-    images: ImageAccess = Field(
+    images: AccessField = Field(
         default=DEFAULT_ACCESS, description="Where pictures may be read from: a root for paths, URLs or not, limits."
     )
     vector_store: Any = Field(
@@ -118,7 +125,8 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
         return self._engine.get((self.encoder, self.parser, self.calibration, self.config, self.batch_size), make)
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        return {"parser": self.parser} if isinstance(self.parser, PromptMixin) else {}
+        prompted = _prompted(self.parser)
+        return {} if prompted is None else {"parser": prompted}
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -193,3 +201,10 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
             keep_retrieval_score=self.keep_retrieval_score,
             fetched_by_logic=fetched_by_logic,
         )
+
+
+def _prompted(parser: Any) -> PromptMixin | None:
+    """The parser whose prompts can be changed: itself, or the one that a caching or hybrid parser asks."""
+    if parser is None or isinstance(parser, PromptMixin):
+        return parser
+    return _prompted(getattr(parser, "parser", None) or getattr(parser, "llm", None))

@@ -157,9 +157,15 @@ def test_paths_can_be_confined(dog: Path, encoder: PaintedEncoder) -> None:
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
+def fetches() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def url(fetches: list[str]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            fetches.append(self.path)
             self.send_response(200)
             self.end_headers()
             self.wfile.write(DOG)
@@ -180,3 +186,14 @@ def test_urls_are_fetched_only_if_allowed(url: str, encoder: PaintedEncoder) -> 
         assert similarity(node, encoder, images=allowed) == pytest.approx(1.0, abs=1e-6)
         assert similarity(node, encoder, images=ImageAccess(allow_urls=True)) is None
         assert similarity(node, encoder) is None
+
+
+def test_a_second_query_fetches_no_url(url: str, fetches: list[str], encoder: PaintedEncoder) -> None:
+    allowed = ImageAccess(allow_urls=True, allow_private_addresses=True)
+    postprocessor = LogicPostprocessor(encoder=encoder, images=allowed)
+    node = NodeWithScore(node=ImageNode(image_url=url))
+    first, second = (postprocessor.postprocess_nodes([node], query_str="dog") for _ in range(2))
+    assert first == second
+    assert fetches == ["/dog.png"]
+    postprocessor.images = ImageAccess()
+    assert "missing" in postprocessor.postprocess_nodes([node], query_str="dog")[0].metadata[METADATA_KEY]

@@ -6,6 +6,7 @@ import json
 import pickle
 import threading
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -30,6 +31,8 @@ from lcse_plugins.errors import (
     QueryError,
     UnknownEncoder,
 )
+from lcse_plugins.parsing.cached import CachedParser
+from lcse_plugins.parsing.hybrid import HybridParser
 from lcse_plugins.testing import ToyEncoder
 from tests.llama_index.painted import GALLERY, PaintedEncoder
 
@@ -121,6 +124,10 @@ def test_top_n(top_n: int | None, count: int, retrieved: list[NodeWithScore], en
         ({"config": {"modus": "lcse"}}, "modus"),
         ({"config": {"gamma_and": float("nan")}}, "gamma_and"),
         ({"images": {"timeout": -1}}, "timeout"),
+        ({"images": {"allow_url": True}}, "allow_url;"),
+        ({"images": {"allow_urls": "perhaps"}}, "allow_urls"),
+        ({"calibration": {"mu": 0.1}}, "beta"),
+        ({"calibration": {"mu": 0.1, "beta": 1.0, "gamma": 1.0}}, "gamma"),
         ({"top_n": 0, "batch_size": 0}, "batch_size"),
     ],
 )
@@ -334,6 +341,11 @@ def test_the_prompts_of_a_parser_are_open() -> None:
     postprocessor.update_prompts({"parser:query_prompt": PromptTemplate("Parse {query}")})
     assert postprocessor.get_prompts()["parser:query_prompt"].get_template() == "Parse {query}"
     assert LogicPostprocessor().get_prompts() == {}
+
+
+def test_the_prompts_of_a_wrapped_parser_are_open_too(tmp_path: Path) -> None:
+    wrapped = HybridParser(CachedParser(LlamaIndexParser(MockLLM()), tmp_path / "parses"))
+    assert "parser:query_prompt" in LogicPostprocessor(parser=wrapped).get_prompts()
 
 
 class HeldEncoder(PaintedEncoder):
