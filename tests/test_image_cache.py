@@ -182,4 +182,4 @@ def test_pictures_are_found_at_their_locations(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[0], found[2])
     assert encoder.images_encoded == 2
     path.write_bytes(PICTURES[2])
-    assert not np.array_equal(arrays(cache.vectors_at([path])), arrays(found[:1]))  # a file that changed is seen to have
+    assert not np.array_equal(arrays(cache.vectors_at([path])), arrays(found[:1]))  # the file changed
