@@ -1,7 +1,8 @@
 """Many LangChain searches at once: are the answers right, and does the event loop stay free?
 
 `calls` different queries are asked of one retriever at the same moment. A heartbeat in the same loop shows the longest
-stall; the same heartbeat with nothing to do, before and after, shows what the machine itself adds.
+stall, and how much of it was this process's own doing; the same heartbeat with nothing to do, before and after, shows
+the machine.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Concurrency:
         wrong: answers that were not the ones of the same query asked alone.
         seconds: until the last answer.
         stall_ms: the longest stall of the event loop.
-        work_ms: the most processor time the loop's own thread used at one go.
+        own_ms: the most processor time this process used between two beats: what the stall would be at most with the
+            machine to itself.
         idle_stall_ms: the longest stall with nothing to do, as long before as after.
     """
 
@@ -57,7 +59,7 @@ class Concurrency:
     wrong: int
     seconds: float
     stall_ms: float
-    work_ms: float
+    own_ms: float
     idle_stall_ms: float
 
 
@@ -98,12 +100,12 @@ def run(
 def table(report: dict[str, Any]) -> str:
     """The report as aligned text."""
     titles = f"{'source':<16} {'vectors':>8} {'calls':>6} {'wrong':>6} {'s':>7}"
-    lines = [f"{titles} {'stall ms':>9} {'work ms':>8} {'idle ms':>8}  goal"]
+    lines = [f"{titles} {'stall ms':>9} {'own ms':>8} {'idle ms':>8}  goal"]
     for row in report["results"]:
         c = Concurrency(**row)
         lines.append(
             f"{c.source:<16} {c.rows:>8,} {c.calls:>6} {c.wrong:>6} {c.seconds:>7.2f} {c.stall_ms:>9.1f} "
-            f"{c.work_ms:>8.1f} {c.idle_stall_ms:>8.1f}  {'met' if c.stall_ms <= report['goal_ms'] else 'missed'}"
+            f"{c.own_ms:>8.1f} {c.idle_stall_ms:>8.1f}  {'met' if c.stall_ms <= report['goal_ms'] else 'missed'}"
         )
     return "\n".join(lines)
 
@@ -136,7 +138,7 @@ def _measure(source: str, vectors: FloatArray, calls: int) -> Concurrency | None
         wrong=sum(given != wanted for given, wanted in zip(found, expected, strict=True)),
         seconds=seconds,
         stall_ms=pulse.longest_stall * 1e3,
-        work_ms=pulse.longest_work * 1e3,
+        own_ms=pulse.longest_own * 1e3,
         idle_stall_ms=max(beat.longest_stall for beat in idle) * 1e3,
     )
 

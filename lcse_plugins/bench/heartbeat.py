@@ -22,27 +22,28 @@ class Pulse:
 
     Attributes:
         beats: how many there were.
-        longest_stall: the most seconds a beat came late; whatever kept the loop, this process or another.
-        longest_work: the most seconds of processor time that the loop's own thread used between two beats: what its
-            tasks kept it busy with at one go. Other threads and other processes do not count.
+        longest_stall: the most seconds a beat came late, whatever kept the loop: its own tasks, a thread of this
+            process that held the interpreter's lock, or other processes that held the processor.
+        longest_own: the most seconds of processor time that this process, all threads together, used between two
+            beats. With the machine to itself its stalls could not be longer; other processes do not count.
     """
 
     beats: int
     longest_stall: float
-    longest_work: float
+    longest_own: float
 
 
 async def with_heartbeat(work: Awaitable[T]) -> tuple[T, Pulse]:
     """The result of `work`, and how the loop did meanwhile."""
     late: list[float] = []
-    busy: list[float] = []
+    own: list[float] = []
 
     async def beat() -> None:
         while True:
-            wall, own = time.perf_counter(), time.thread_time()
+            wall, processor = time.perf_counter(), time.process_time()
             await asyncio.sleep(BEAT)
             late.append(time.perf_counter() - wall - BEAT)
-            busy.append(time.thread_time() - own)
+            own.append(time.process_time() - processor)
 
     heart = asyncio.ensure_future(beat())
     await asyncio.sleep(0)
@@ -51,4 +52,4 @@ async def with_heartbeat(work: Awaitable[T]) -> tuple[T, Pulse]:
         await asyncio.sleep(2 * BEAT)  # a last beat, so that no stall goes unseen
     finally:
         heart.cancel()
-    return result, Pulse(beats=len(late), longest_stall=max(late, default=0.0), longest_work=max(busy, default=0.0))
+    return result, Pulse(beats=len(late), longest_stall=max(late, default=0.0), longest_own=max(own, default=0.0))

@@ -1,0 +1,133 @@
+"""`lcse bench calibrate | diagnose | tables`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from lcse_plugins.bench.command_options import common_options, encoder_options, finish, label_options, load_labelled
+from lcse_plugins.commands.options import progress_bar
+from lcse_plugins.config import DEFAULT_CONFIG, Mode, ScoringConfig
+
+if TYPE_CHECKING:
+    from lcse_plugins.bench.calibration_sweep import Sweep
+    from lcse_plugins.bench.photographs import Half
+
+__all__ = ["calibrate", "diagnose", "tables"]
+
+html_option = click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with charts.")
+
+
+@click.command(epilog="Example: lcse bench calibrate photos/photos.jsonl --half A --html sweep.html")
+@label_options
+@click.option(
+    "--mode", type=click.Choice(get_args(Mode)), default=DEFAULT_CONFIG.mode, show_default=True, help="To fit for."
+)
+@html_option
+@encoder_options
+@common_options
+def calibrate(
+    labels: Path,
+    images: Path | None,
+    half: Half | None,
+    mode: Mode,
+    html: Path | None,
+    as_json: bool,
+    seed: int,
+    limit: int | None,
+    out: Path | None,
+    name: str | None,
+    **model: Any,
+) -> None:
+    """Sweep μ and β over LABELS by the paper's objective and by retrieval, and compare with no labels at all."""
+    from lcse_plugins.bench.calibration_sweep import sweep_calibration, sweep_page
+
+    data = load_labelled(labels, images, half, limit, **model)
+    with progress_bar("sweeping") as progress:
+        sweep = sweep_calibration(
+            data.encoder, data.images, data.vectors, config=ScoringConfig(mode=mode), seed=seed, progress=progress
+        )
+    if html is not None:
+        html.write_text(sweep_page(sweep, title=f"Calibration of {data.encoder.encoder_id}"), encoding="utf-8")
+    finish(
+        _sweep_text(sweep),
+        {**sweep.to_json(), "mode": mode, "half": half},
+        as_json=as_json,
+        out=out,
+        name=name or "calibrate",
+        encoder_id=data.encoder.encoder_id,
+    )
+
+
+def _sweep_text(sweep: Sweep) -> str:
+    lines = []
+    for name, fit in sweep.fits.items():
+        step = max(1, len(fit.mus) // 10)
+        by_mu = zip(fit.mus[::step], fit.table.max(axis=1)[::step], strict=True)
+        by_beta = zip(fit.betas, fit.table.max(axis=0), strict=True)
+        lines += [
+            f"{name}: μ = {fit.calibration.mu:.3f}, β = {fit.calibration.beta:g}, {100 * fit.accuracy:.1f} %",
+            "  by μ  " + "  ".join(f"{mu:.2f}: {100 * value:.1f}" for mu, value in by_mu),
+            "  by β  " + "  ".join(f"{beta:g}: {100 * value:.1f}" for beta, value in by_beta),
+        ]
+    values = ", ".join(f"{name} {100 * value:.1f} %" for name, value in sweep.unlabelled_values.items())
+    lines.append(f"without labels: μ = {sweep.unlabelled.mu:.3f}, β = {sweep.unlabelled.beta:.2f}: {values}")
+    return "\n".join(lines)
+
+
+@click.command(epilog="Example: lcse bench diagnose photos/photos.jsonl --html diagnosis.html")
+@label_options
+@click.option("--pairs", default=60, show_default=True, help="Pairs of classes to ask about.")
+@html_option
+@encoder_options
+@common_options
+def diagnose(
+    labels: Path,
+    images: Path | None,
+    half: Half | None,
+    pairs: int,
+    html: Path | None,
+    as_json: bool,
+    seed: int,
+    limit: int | None,
+    out: Path | None,
+    name: str | None,
+    **model: Any,
+) -> None:
+    """Show what an encoder makes of operators, over LABELS."""
+    from lcse_plugins.bench.diagnose import diagnose as analyse
+    from lcse_plugins.bench.diagnose_page import diagnosis_page, diagnosis_text
+
+    data = load_labelled(labels, images, half, limit, **model)
+    with progress_bar("diagnosing") as progress:
+        found = analyse(
+            data.encoder,
+            data.images,
+            data.vectors,
+            calibration=data.calibration,
+            pairs=pairs,
+            seed=seed,
+            progress=progress,
+        )
+    if html is not None:
+        html.write_text(diagnosis_page(found, title=f"Diagnosis of {data.encoder.encoder_id}"), encoding="utf-8")
+    finish(
+        diagnosis_text(found),
+        found.to_json(),
+        as_json=as_json,
+        out=out,
+        name=name or "diagnose",
+        encoder_id=data.encoder.encoder_id,
+    )
+
+
+@click.command()
+@click.argument("results", type=click.Path(path_type=Path, file_okay=False))
+def tables(results: Path) -> None:
+    """Print the tables of the README from the folder RESULTS."""
+    from lcse_plugins.bench.readme_tables import readme_tables
+
+    for title, table in readme_tables(results).items():
+        click.echo(f"{title}\n\n{table}\n")

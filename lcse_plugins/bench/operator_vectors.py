@@ -1,0 +1,121 @@
+"""What an operator does to a text vector: little, and not in the direction that would help.
+
+A text vector t of two concepts is compared with the bag of its concepts. Its *displacement* d = t - bag is all that the
+operator can add. The *needed* direction is the one in which the query's answers lie: for "a but no b" away from b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lcse_plugins.bench.metrics import area_under_curve
+from lcse_plugins.bench.phrasing import article
+from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
+
+__all__ = ["AMPLIFICATIONS", "OperatorVectors", "measure_operator_vectors"]
+
+AMPLIFICATIONS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+SIGNS: Mapping[str, tuple[float, float]] = {
+    "AND": (1.0, 1.0),
+    "OR": (1.0, 1.0),
+    "BUT_NOT": (1.0, -1.0),
+    "NEITHER": (-1.0, -1.0),
+}
+"""The sign with which each concept should count."""
+
+
+@dataclass(frozen=True)
+class OperatorVectors:
+    """Means over pairs, by operator.
+
+    Attributes:
+        span: (coefficient of a, coefficient of b, share of the vector's length they explain), by least squares.
+        gain: length of the displacement, as a share of the text vector's.
+        alignment: cosine of the displacement with the needed direction.
+        amplification: AUC when the displacement is amplified by each factor.
+        nulls: alignment of three displacements that carry no operator: a random one, another pair's, a paraphrase's.
+    """
+
+    span: Mapping[str, tuple[float, float, float]]
+    gain: Mapping[str, float]
+    alignment: Mapping[str, float]
+    amplification: Mapping[str, Mapping[float, float]]
+    nulls: Mapping[str, Mapping[str, float]]
+
+
+def measure_operator_vectors(
+    encoder: Encoder,
+    pairs: Sequence[tuple[str, str]],
+    texts: Mapping[str, str],
+    vectors: FloatArray,
+    answers: Sequence[Mapping[str, NDArray[np.bool_]]],
+    *,
+    seed: int = 0,
+) -> OperatorVectors:
+    """Measure displacements.
+
+    Args:
+        encoder: The encoder of the vectors.
+        pairs: Pairs of concepts.
+        texts: Operator → phrasing.
+        vectors: (n, d) image vectors, for the amplification.
+        answers: For each pair, operator → (n,) which images answer.
+        seed: Of the random displacements.
+    """
+    rng = np.random.default_rng(seed)
+    one = _unit(concept_vectors(encoder, [a for a, _ in pairs]))
+    other = _unit(concept_vectors(encoder, [b for _, b in pairs]))
+    bag = _unit(one + other)
+    paraphrase = _unit(encoder.encode_texts([f"{article(a)} next to {article(b)}" for a, b in pairs])) - bag
+    span, gain, alignment, amplification, nulls = {}, {}, {}, {}, {}
+    for operator, pattern in texts.items():
+        written = [pattern.format(a=a, b=b, an_a=article(a), a_b=article(b)) for a, b in pairs]
+        text = _unit(encoder.encode_texts(written))
+        moved = text - bag
+        first, second = SIGNS[operator]
+        needed = _unit(first * one + second * other - (bag if (first, second) != (1.0, 1.0) else 0.0))
+        span[operator] = _span(text, one, other)
+        gain[operator] = float(np.linalg.norm(moved, axis=1).mean())
+        alignment[operator] = _cosine(moved, needed)
+        amplification[operator] = {
+            factor: float(
+                np.mean(
+                    [
+                        area_under_curve(vectors @ (bag[i] + factor * moved[i]), answer[operator])
+                        for i, answer in enumerate(answers)
+                    ]
+                )
+            )
+            for factor in AMPLIFICATIONS
+        }
+        nulls[operator] = {
+            "random": _cosine(rng.standard_normal(moved.shape), needed),
+            "another pair": _cosine(np.roll(moved, 1, axis=0), needed),
+            "paraphrase": _cosine(paraphrase, needed),
+        }
+    return OperatorVectors(span, gain, alignment, amplification, nulls)
+
+
+def _span(
+    text: NDArray[np.floating], one: NDArray[np.floating], other: NDArray[np.floating]
+) -> tuple[float, float, float]:
+    rows = []
+    for t, a, b in zip(text, one, other, strict=True):
+        basis = np.stack([a, b], axis=1)
+        weights = np.linalg.lstsq(basis, t, rcond=None)[0]
+        rows.append((*weights, np.linalg.norm(basis @ weights) / np.linalg.norm(t)))
+    first, second, share = (float(x) for x in np.mean(rows, axis=0))
+    return first, second, share
+
+
+def _cosine(first: NDArray[np.floating], second: NDArray[np.floating]) -> float:
+    return float(np.einsum("ij,ij->i", _unit(first), _unit(second)).mean())
+
+
+def _unit(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+    table = np.asarray(rows, dtype=np.float64)
+    return np.asarray(table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12))

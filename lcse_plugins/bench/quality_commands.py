@@ -1,0 +1,267 @@
+"""`lcse bench retrieval | factor | factor-build | negbench | retention`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lcse_plugins.bench.command_options import (
+    common_options,
+    encoder_options,
+    finish,
+    label_options,
+    load_labelled,
+    open_encoder,
+)
+from lcse_plugins.commands.options import progress_bar
+
+if TYPE_CHECKING:
+    from lcse_plugins.bench.factor import Parses
+    from lcse_plugins.bench.photographs import Half
+    from lcse_plugins.config import ScoringConfig
+
+__all__ = ["factor", "factor_build", "negbench", "retention", "retrieval"]
+
+
+@click.command(epilog="Example: lcse bench retrieval photos/photos.jsonl --half B --out results")
+@label_options
+@click.option("--pairs", default=250, show_default=True, help="Pairs of classes to ask about.")
+@click.option("--fewest", default=5, show_default=True, help="Answers, and other images, every query has at least.")
+@encoder_options
+@common_options
+def retrieval(
+    labels: Path,
+    images: Path | None,
+    half: Half | None,
+    pairs: int,
+    fewest: int,
+    as_json: bool,
+    seed: int,
+    limit: int | None,
+    out: Path | None,
+    name: str | None,
+    **model: Any,
+) -> None:
+    """Ask logical queries over LABELS and judge the first ten images, for rivals and for every mode."""
+    from lcse_plugins.bench.retrieval import draw_questions, measure_retrieval
+    from lcse_plugins.bench.rivals import make_rankers
+    from lcse_plugins.bench.tables import retrieval_text
+
+    data = load_labelled(labels, images, half, limit, **model)
+    questions = draw_questions(data.images, pairs=pairs, fewest=fewest, seed=seed)
+    with progress_bar("asking") as progress:
+        rankers = make_rankers(data.encoder, data.vectors, calibration=data.calibration)
+        report = measure_retrieval(questions, rankers, progress=progress)
+    used = data.calibration or data.encoder.calibration
+    finish(
+        retrieval_text(report),
+        {**report.to_json(), "half": half, "seed": seed, "calibration": None if used is None else used.to_json()},
+        as_json=as_json,
+        out=out,
+        name=name or "retrieval",
+        encoder_id=data.encoder.encoder_id,
+        rows=report.rows(),
+    )
+
+
+@click.command(epilog="Example: lcse bench factor factor_bench.jsonl --images coco")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--images", type=click.Path(path_type=Path), required=True, help="The folder image paths start from.")
+@click.option(
+    "--parses", type=click.Choice(["oracle", "own"]), default="oracle", show_default=True, help="Whose logic."
+)
+@click.option("--aggregators", is_flag=True, help="Every aggregator of every mode, not the power mean alone.")
+@encoder_options
+@common_options
+def factor(
+    file: Path,
+    images: Path,
+    parses: Parses,
+    aggregators: bool,
+    encoder: str,
+    calibration: Path | None,
+    mu: float | None,
+    beta: float | None,
+    cache: Path | None,
+    as_json: bool,
+    seed: int,
+    limit: int | None,
+    out: Path | None,
+    name: str | None,
+) -> None:
+    """Decide which of two captions is true, for every sample of FILE and every mode."""
+    from lcse_plugins.bench.factor import measure_factor, read_factor
+    from lcse_plugins.bench.photographs import image_vectors
+    from lcse_plugins.bench.tables import factor_text
+    from lcse_plugins.scorer import LogicScorer
+
+    bench_file = read_factor(file)
+    samples = bench_file.samples[:limit]
+    model, chosen = open_encoder(encoder, calibration, mu, beta)
+    names = sorted({sample.image for sample in samples})
+    with progress_bar("encoding") as progress:
+        rows = image_vectors(model, [images / image for image in names], cache=cache, progress=progress)
+    vectors = dict(zip(names, rows, strict=True))
+    reports = {}
+    for mode, config in _configs(aggregators).items():
+        with progress_bar(mode) as progress:
+            scorer = LogicScorer(model, calibration=chosen, config=config)
+            reports[mode] = measure_factor(samples, scorer, vectors, parses=parses, progress=progress)
+    used = chosen or model.calibration
+    finish(
+        factor_text(reports, bench_file),
+        {
+            "official": bench_file.official,
+            "sha256": bench_file.sha256,
+            "parses": parses,
+            "calibration": None if used is None else used.to_json(),
+            "modes": {mode: report.to_json() for mode, report in reports.items()},
+        },
+        as_json=as_json,
+        out=out,
+        name=name or "factor",
+        encoder_id=model.encoder_id,
+        rows=[{"mode": mode, "overall": r.overall, **r.accuracy} for mode, r in reports.items()],
+    )
+
+
+@click.command(
+    "factor-build", epilog="Example: lcse bench factor-build instances_val2017.json --images val2017 -o f.jsonl"
+)
+@label_options
+@click.option("-o", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write.")
+@common_options
+def factor_build(
+    labels: Path,
+    images: Path | None,
+    half: Half | None,
+    target: Path,
+    as_json: bool,
+    seed: int,
+    limit: int | None,
+    out: Path | None,
+    name: str | None,
+) -> None:
+    """Write a benchmark of forced choices made from LABELS; --limit bounds the samples of each kind."""
+    from collections import Counter
+
+    from lcse_plugins.bench.factor import write_factor
+    from lcse_plugins.bench.factor_builder import PUBLISHED_COUNTS, build_factor
+    from lcse_plugins.bench.photographs import half_of, take_images
+    from lcse_plugins.labelled import read_labels
+
+    labelled = read_labels(labels, images=images)
+    if half is not None:
+        labelled = take_images(labelled, half_of(labelled, half))
+    counts = {kind: min(count, limit or count) for kind, count in PUBLISHED_COUNTS.items()}
+    samples = build_factor(labelled, seed=seed, counts=counts)
+    write_factor(samples, target)
+    made = dict(Counter(sample.operator for sample in samples))
+    text = f"wrote {len(samples)} samples to {target}: " + ", ".join(f"{kind} {count}" for kind, count in made.items())
+    finish(text, {"samples": len(samples), "kinds": made}, as_json=as_json, out=out, name=name or "factor-build")
+
+
+@click.command(epilog="Example: lcse bench negbench COCO_val_mcq.csv --images coco")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--images", type=click.Path(path_type=Path), required=True, help="The folder image paths start from.")
+@click.option("--retrieval", "captions", type=click.Path(path_type=Path), help="The retrieval file, for R@5.")
+@encoder_options
+@common_options
+def negbench(
+    file: Path,
+    images: Path,
+    captions: Path | None,
+    encoder: str,
+    calibration: Path | None,
+    mu: float | None,
+    beta: float | None,
+    cache: Path | None,
+    as_json: bool,
+    seed: int,
+    limit: int | None,
+    out: Path | None,
+    name: str | None,
+) -> None:
+    """Answer the multiple-choice questions of FILE, and find images by captions that negate."""
+    from lcse_plugins.bench.negbench import measure_choices, measure_recall, read_choices, read_retrieval_captions
+    from lcse_plugins.bench.photographs import image_vectors
+    from lcse_plugins.bench.tables import choices_text
+    from lcse_plugins.scorer import LogicScorer
+
+    choices = read_choices(file)[:limit]
+    asked = [] if captions is None else read_retrieval_captions(captions)[:limit]
+    names = sorted({choice.image for choice in choices} | {image for image, _ in asked})
+    model, chosen = open_encoder(encoder, calibration, mu, beta)
+    with progress_bar("encoding") as progress:
+        rows = image_vectors(model, [images / image for image in names], cache=cache, progress=progress)
+    vectors, place = dict(zip(names, rows, strict=True)), {image: i for i, image in enumerate(names)}
+    reports, recall = {}, {}
+    for mode, config in _configs(aggregators=False).items():
+        scorer = LogicScorer(model, calibration=chosen, config=config)
+        with progress_bar(mode) as progress:
+            reports[mode] = measure_choices(choices, scorer, vectors, progress=progress)
+        if asked:
+            recall[mode] = measure_recall([(place[image], caption) for image, caption in asked], scorer, rows)
+    finish(
+        choices_text(reports, recall),
+        {"choices": {mode: r.to_json() for mode, r in reports.items()}, "recall_at_5": recall},
+        as_json=as_json,
+        out=out,
+        name=name or "negbench",
+        encoder_id=model.encoder_id,
+    )
+
+
+@click.command(epilog="Example: lcse bench retention photos/photos.jsonl")
+@label_options
+@click.option("--captions", type=click.Path(path_type=Path), help="COCO captions or JSON lines; by default LABELS.")
+@click.option("--per-image", default=1, show_default=True, help="Captions of each image to ask with.")
+@encoder_options
+@common_options
+def retention(
+    labels: Path,
+    images: Path | None,
+    half: Half | None,
+    captions: Path | None,
+    per_image: int,
+    as_json: bool,
+    seed: int,
+    limit: int | None,
+    out: Path | None,
+    name: str | None,
+    **model: Any,
+) -> None:
+    """Find images by their captions, with plain similarity and with every mode."""
+    from lcse_plugins.bench.photographs import captions_of
+    from lcse_plugins.bench.retention import measure_retention
+    from lcse_plugins.bench.tables import retention_text
+
+    data = load_labelled(labels, images, half, limit, **model)
+    said = captions_of(data.images.paths, captions or labels)
+    asked = [(caption, i) for i, texts in enumerate(said) for caption in texts[:per_image]]
+    with progress_bar("asking") as progress:
+        report = measure_retention(data.encoder, data.vectors, asked, calibration=data.calibration, progress=progress)
+    finish(
+        retention_text(report),
+        report.to_json(),
+        as_json=as_json,
+        out=out,
+        name=name or "retention",
+        encoder_id=data.encoder.encoder_id,
+    )
+
+
+def _configs(aggregators: bool) -> dict[str, ScoringConfig]:
+    from dataclasses import replace
+
+    from lcse_plugins.bench.rivals import MODES
+
+    configs = dict(MODES)
+    if aggregators:
+        for name, config in MODES.items():
+            if config.mode != "holistic":
+                configs[f"{name}, minmax"] = replace(config, aggregator="minmax")
+                configs[f"{name}, probabilistic"] = replace(config, aggregator="probabilistic")
+    return configs

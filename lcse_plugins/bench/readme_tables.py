@@ -1,0 +1,131 @@
+"""The README's tables, made from kept results, so that no number in it is typed by hand.
+
+A table stands between `<!-- table: NAME -->` and `<!-- end table -->`. `python -m lcse_plugins.bench.readme_tables
+README.md RESULTS` writes them anew; `filled` gives the text as it should be, for a test to compare.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lcse_plugins.bench.phrasing import OPERATORS
+from lcse_plugins.bench.record import read_result
+from lcse_plugins.errors import InvalidOption
+
+__all__ = ["TABLES", "filled", "readme_tables"]
+
+_MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end table -->)", re.DOTALL)
+
+
+def readme_tables(results: str | Path) -> dict[str, str]:
+    """Name → table in Markdown, for every result that is kept."""
+    folder = Path(results)
+    return {
+        name: TABLES[name](read_result(folder / f"{name}.json"))
+        for name in TABLES
+        if (folder / f"{name}.json").is_file()
+    }
+
+
+def filled(text: str, results: str | Path) -> str:
+    """The text with every marked table written from the results.
+
+    Raises:
+        InvalidOption: a mark names a table for which no result is kept.
+    """
+    tables = readme_tables(results)
+
+    def table(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in tables:
+            raise InvalidOption(f"no result for table {name!r} in {results}; kept are {', '.join(tables) or 'none'}")
+        return f"{match[1]}{tables[name]}\n{match[3]}"
+
+    return _MARK.sub(table, text)
+
+
+def _retrieval(record: Mapping[str, Any]) -> str:
+    rows: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in record["result"]["rows"]:
+        rows.setdefault(row["ranker"], {})[row["operator"]] = row
+    columns = [*record["result"]["questions"], "mean"]
+    body = []
+    for ranker, per in rows.items():
+        cells = [f"{per[c]['p_at_10']:.1f} / {per[c]['auc']:.1f}" for c in columns]
+        body.append([ranker, *cells, f"{per['mean']['violations']:.1f}"])
+    return _markdown(["P@10 / AUC, %", *columns, "violations"], body, record)
+
+
+def _factor(record: Mapping[str, Any]) -> str:
+    body = [
+        [
+            mode,
+            *(f"{report['accuracy'][op]:.1f}" for op in OPERATORS),
+            f"{report['overall']:.1f}",
+            f"{report['violations'].get('all', 0.0):.1f}",
+        ]
+        for mode, report in record["result"]["modes"].items()
+    ]
+    return _markdown(["accuracy, %", *OPERATORS, "all", "equivalents scored apart"], body, record)
+
+
+def _retention(record: Mapping[str, Any]) -> str:
+    result = record["result"]
+    body = [
+        [mode, *(f"{value:.1f}" for value in recall.values()), f"{result['correlation'][mode]:.4f}"]
+        for mode, recall in result["recall"].items()
+    ]
+    return _markdown(["captions", "R@1", "R@5", "R@10", "ρ without logic"], body, record)
+
+
+def _calibration(record: Mapping[str, Any]) -> str:
+    result = record["result"]
+    body = [
+        [
+            f"{name} objective",
+            f"{fit['mu']:.3f}",
+            f"{fit['beta']:g}",
+            *(f"{100 * v:.1f}" for v in fit["at_chosen"].values()),
+        ]
+        for name, fit in result["objectives"].items()
+    ]
+    free = result["unlabelled"]
+    values = (f"{100 * free['values'][name]:.1f}" for name in result["objectives"])
+    body.append(["no labels", f"{free['mu']:.3f}", f"{free['beta']:.2f}", *values])
+    return _markdown(["chosen by", "μ", "β", *(f"{name}, %" for name in result["objectives"])], body, record)
+
+
+TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "retrieval": _retrieval,
+    "retrieval-half-b": _retrieval,
+    "retrieval-regions": _retrieval,
+    "factor": _factor,
+    "retention": _retention,
+    "calibrate": _calibration,
+    "calibrate-anchored": _calibration,
+}
+"""Name of a result, and of the table made from it → how."""
+
+
+def _markdown(columns: Sequence[str], body: Sequence[Sequence[str]], record: Mapping[str, Any]) -> str:
+    lines = [
+        "| " + " | ".join(columns) + " |",
+        "|---" + "|--:" * (len(columns) - 1) + "|",
+        *("| " + " | ".join(row) + " |" for row in body),
+        "",
+        f"`{record['command']}`, {record['date']}, encoder `{record['encoder']}`",
+    ]
+    return "\n".join(lines)
+
+
+def _main(arguments: Sequence[str]) -> None:
+    readme, results = Path(arguments[0]), arguments[1]
+    readme.write_text(filled(readme.read_text(encoding="utf-8"), results), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])
