@@ -34,7 +34,8 @@ class LogicRetriever(BaseRetriever):
 
     The words of "no dog" are nearest to dogs: no reranking of what they fetch can find an image without one. So
     candidates are fetched with the search vectors of the query's *logic* instead, wherever the index was built with
-    the postprocessor's encoder. Each search is as deep as the base retriever's `similarity_top_k`.
+    the postprocessor's encoder. Each search is as deep as the base retriever's `similarity_top_k`. An approximate index
+    may serve such vectors badly, as they point away from all images: let it search exactly, or widely, if it can.
 
     Args:
         base_retriever: Where candidates come from.
@@ -79,10 +80,10 @@ class LogicRetriever(BaseRetriever):
         scorer = (await asyncio.to_thread(self.postprocessor._made)).scorer
         encoded = await scorer.aencode(query_bundle.query_str)
         by_logic = await asyncio.to_thread(self._searches_by_logic)
-        fetch = (
-            self._afound(query_bundle, encoded) if by_logic else self.base_retriever.aretrieve(replace(query_bundle))
-        )
-        nodes = await fetch
+        if by_logic:
+            nodes = await self._afound(query_bundle, encoded)
+        else:
+            nodes = await self.base_retriever.aretrieve(replace(query_bundle))
         post, store = self.postprocessor, _store(self.base_retriever) if by_logic else None
         with post._reranking(nodes, query_bundle) as (_, returned):
             if nodes:
@@ -127,10 +128,12 @@ class _ImageHalf(BaseRetriever):
         self.whole = whole
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self.whole._get_nodes_with_embeddings(query_bundle, *self._searched())
+        empty = self.whole._index.is_image_vector_store_empty
+        return [] if empty else self.whole._get_nodes_with_embeddings(query_bundle, *self._searched())
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await self.whole._aget_nodes_with_embeddings(query_bundle, *self._searched())
+        empty = self.whole._index.is_image_vector_store_empty
+        return [] if empty else await self.whole._aget_nodes_with_embeddings(query_bundle, *self._searched())
 
     def _searched(self) -> tuple[int, BasePydanticVectorStore]:
         return self.whole.image_similarity_top_k, self.whole._image_vector_store

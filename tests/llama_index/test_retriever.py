@@ -158,3 +158,14 @@ def test_what_cannot_be_used_is_refused(index: VectorStoreIndex, encoder: Painte
 def test_the_prompts_of_the_parser_are_open(index: VectorStoreIndex) -> None:
     retriever = LogicRetriever(index.as_retriever(), LogicPostprocessor(parser=LlamaIndexParser(MockLLM())))
     assert set(retriever.get_prompts()) == {"parser:query_prompt", "parser:repair_prompt"}
+
+
+async def test_an_index_of_texts_alone_gives_texts(encoder: PaintedEncoder) -> None:
+    index = MultiModalVectorStoreIndex(
+        [TextNode(text="dogs bark")],
+        embed_model=MockEmbedding(embed_dim=8),
+        image_embed_model=EncoderEmbedding(encoder=encoder),
+        is_image_vector_store_empty=True,
+    )
+    retriever = LogicRetriever(index.as_retriever(), LogicPostprocessor(encoder=encoder))
+    assert shown(retriever.retrieve("no dog")) == shown(await retriever.aretrieve("no dog")) == ["dogs bark"]
