@@ -1,9 +1,10 @@
 """Is a tree grounded in the words of its query? What a language model replies is believed only if it is.
 
 Checked: every word of a concept stands in the query (up to inflection, and not more often than there); a negated
-concept has a cue that can reach it; a concept right behind the query's only "no" or "without" is negated; `and` and
-`or` have a word that joins or offers a choice; there are not more concepts than the query can name. So whatever a
-query orders the model to say, a tree can only be made of the query's own words and its own logic.
+concept has a cue that can reach it; a concept right behind a "no" or "without" is negated, and where the query
+excludes something the tree does; `and` and `or` have a word that joins or offers a choice; there are not more concepts
+than the query can name. So whatever a query orders the model to say, a tree can only be made of the query's own words
+and its own logic.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lcse_plugins.errors import QueryError
+from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.parsing.inflection import same_word
 from lcse_plugins.parsing.lexicon import PhraseTable, lexicon
 from lcse_plugins.parsing.words import split_words
@@ -93,6 +96,8 @@ def ungrounded(query: Query, text: str) -> tuple[str, ...]:
             problems[f"nothing in the query negates {leaf.text!r}"] = None
         elif not negated and _must_be_negated(leaf, words, cues, tree):
             problems[f"the query excludes {leaf.text!r}, the tree wants it"] = None
+    if not any(negated for _, negated in leaves(tree)) and len(cues) == 1 and _excludes(text):
+        problems["the query excludes something, the tree nothing"] = None
     marks, lows = set(text), {word.text for word in words}
     joins = bool(lows & _JOINS or marks & _JOIN_MARKS or _joins(text))
     if _holds(tree, Or) and not (lows & _OFFERS or marks & _OFFER_MARKS or (cues and joins)):
@@ -244,6 +249,15 @@ def _must_be_negated(leaf: Concept, words: tuple[_Word, ...], cues: tuple[_Cue, 
             # a second cue may undo the first (`no picture without a dog`), unless something is joined between them
             return before is None or any(before.end <= w.start < cue.start and w.text in _APART for w in words)
     return False
+
+
+def _excludes(text: str) -> bool:
+    """Whether the grammar surely reads an exclusion: it knows the `no` of a sign and of Spanish for what they are."""
+    try:
+        reading = parse.read(text)
+    except QueryError:
+        return False
+    return parse.is_sure(reading) and any(negated for _, negated in leaves(canonical(reading.query)))
 
 
 def _joins(text: str) -> bool:

@@ -80,7 +80,7 @@ class LLMQueryParser(ABC):
     async def _aask(self, question: Question) -> Reply:
         """The same without blocking."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  (a front end may have nothing to close)
         """Close what `read` keeps open; nothing unless a front end says otherwise."""
 
     async def aclose(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcse_plugins.errors import ParserOutputError, QueryNotFlat, QueryTooComplex
@@ -35,6 +35,7 @@ def reply(*nodes: dict[str, Any]) -> str:
     return json.dumps({"nodes": nodes})
 
 
+@settings(deadline=None)
 @given(trees(max_leaves=12))
 def test_a_tree_survives_the_wire(query: Query) -> None:
     if query.size <= MAX_WIRE_NODES:
@@ -83,6 +84,7 @@ def test_what_is_no_tree_is_refused_with_the_reason(text: str, complaint: str) -
     assert caught.value.reply == text
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none()
