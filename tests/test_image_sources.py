@@ -265,6 +265,35 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_the_one_used(
     assert resolved == ["mixed.test", "named.test"]
 
 
+def test_the_next_address_is_tried_and_a_foreign_name_is_written_in_ascii(
+    web: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = int(web[0].rpartition(":")[2])
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        closed = unused.getsockname()[1]
+    hosts: list[str] = []
+
+    def resolve(host: str, port: int, **_: object) -> list[object]:
+        hosts.append(host)
+        ports = [closed] if host == "down.test" else [closed, port]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", each)) for each in ports]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    assert read_image(f"http://bücher.test:{port}/picture", access=LOCAL) == PICTURE
+    assert hosts == ["xn--bcher-kva.test"]
+    assert "refused" in refusal(f"http://down.test:{port}/picture", LOCAL)
+
+
+def test_a_server_that_never_shakes_hands_is_cut_off_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"https://127.0.0.1:{silent.getsockname()[1]}/picture"
+        began = time.monotonic()
+        access = ImageAccess(allow_urls=True, allow_private_addresses=True, timeout=0.3)
+        assert "longer than 0.3 s" in refusal(url, access)
+        assert time.monotonic() - began < 5
+
+
 def test_a_redirect_is_checked_like_the_first_address(
     web: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
