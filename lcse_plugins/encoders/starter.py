@@ -201,8 +201,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             str(entry["sha256"])
         float(manifest["calibration"]["mu"]), float(manifest["calibration"]["beta"]), int(manifest["dimension"])
     except (OSError, ValueError, KeyError, TypeError) as error:
+        kind = type(error).__name__
         raise ModelFileError(
-            f"{folder} holds no complete starter model: {error!r}; install lcse-plugins again"
+            f"{folder} holds no complete starter model ({kind}: {error}); install lcse-plugins again"
         ) from error
     return manifest
 
