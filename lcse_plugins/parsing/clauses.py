@@ -25,7 +25,7 @@ def settle(items: list[Item], phrases: Phrases) -> list[Item]:
     """The items with every operator either certain or turned into words."""
     items = _parentheses(items)
     items = _commas_before(items)
-    items = _groups(items)
+    items = _groups(items, phrases)
     items = _absence(items, phrases)
     items = _contrast(items, phrases)
     items = _exceptions(items, phrases)
@@ -89,13 +89,15 @@ def _commas_before(items: list[Item]) -> list[Item]:
         after = tag_at(items, at + 1)
         if item.tag == "comma" and after in ("and", "or", "but", "nor", "stop", "exclusive", "comma", "close", ""):
             continue
+        if out and item.tag in ("and", "or") and out[-1].tag == item.tag:
+            continue  # "and and"
         comma = item.tag in ("and", "or") and tag_at(items, at - 1) == "comma"
         words = [*items[at - 1].words, *item.words] if comma else item.words
         out.append(replace(item, words=words, comma=comma))
     return out
 
 
-def _groups(items: list[Item]) -> list[Item]:
+def _groups(items: list[Item], phrases: Phrases) -> list[Item]:
     """`both` without `and`, `either` without `or` are words; `not both` at the end means `but not both`."""
     out: list[Item] = []
     for at, item in enumerate(items):
@@ -109,6 +111,8 @@ def _groups(items: list[Item]) -> list[Item]:
             joined = "and" in ahead or (tag in ("either", "exactly one") and ("or" in ahead or "comma" in ahead))
             if tag == "either" and item.words[-1].low == "either":
                 joined = "or" in ahead
+            elif item.words[-1].low == "of" and is_words(items, at + 1):  # "one of the men is …"
+                joined = joined and phrases.simple(items[at + 1].words)
             if tag == "exclusive":
                 tag = "not both" if joined and ahead[:1] == ["words"] else "exclusive"
             elif tag == "not both" and not joined:
@@ -125,11 +129,25 @@ def _absence(items: list[Item], phrases: Phrases) -> list[Item]:
     """`dogs and cats are absent`: the things in front are negated."""
     out: list[Item] = []
     for item in items:
+        if (
+            is_words(items, 0)
+            and item.tag == "words"
+            and len(out) > 1
+            and out[-1].negated
+            and is_words(out, len(out) - 2)
+        ):
+            if phrases.goes_on(item.words):  # "… is on a plate"
+                out[-2].words.extend(item.words)
+                continue
         if item.tag != "absent":
             out.append(item)
             continue
         many = item.words[0].low in ("are", "were")
         at = len(out) - 1
+        about, thing = phrases.said_of(out[at].words) if is_words(out, at) else ([], [])
+        if phrases.content(about):  # "a pizza with a slice missing"
+            out[at:] = [Item("words", about), Item("words", thing, negated=True)]
+            continue
         while at >= 0 and out[at].tag == "words":
             out[at] = Item("words", out[at].words, negated=True)
             before = tag_at(out, at - 1)

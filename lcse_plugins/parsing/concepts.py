@@ -12,6 +12,7 @@ from lcse_plugins.query import Concept
 __all__ = ["ConceptMaker"]
 
 Chunk = list[Word]
+_ROUNDS = 2  # punctuation may hide filler: `old bicycles, please?`
 
 
 class ConceptMaker:
@@ -28,7 +29,7 @@ class ConceptMaker:
 
     def concept(self, chunk: Chunk, *, absent: bool = False) -> Concept | None:
         """The thing that the chunk names, without article and filler; None when it names nothing."""
-        words = self._content(chunk, absent=absent)
+        words = self._content(chunk, absent=absent) or (self._phrases.pictures(chunk) if absent else [])
         if not words:
             return None
         if len(words) == 1 and words[0].kind == "quoted" and words[0].low[1:-1].strip():
@@ -55,8 +56,8 @@ class ConceptMaker:
 
     def _content(self, chunk: Chunk, *, absent: bool = False) -> Chunk:
         words = trimmed(chunk)
-        while len(inner := trimmed(self._phrases.content(words, absent=absent))) < len(words):
-            words = inner
+        for _ in range(_ROUNDS):
+            words = trimmed(self._phrases.content(words, absent=absent))
         return words
 
     def _made(self, words: Chunk, text: str) -> Concept:

@@ -41,13 +41,16 @@ def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
         loose = any(
             phrases.waits(left, right) or (phrases.has_of(left) and not phrases.determined(right))
             for left, right in pairwise(chunks)
+        ) or any(
+            joint.tag == "comma" and right[0].low == "with" for joint, right in zip(run[1::2], chunks[1:], strict=True)
         )
         if not loose:
             return run
     out = [Item("words", list(run[0].words))]
     for joint, item in zip(run[1::2], run[2::2], strict=True):
         framed = joint.tag == "and" and (joint.framed or phrases.framed(item.words))
-        if joint.strong or (framed and (phrases.framed(out[-1].words) or phrases.simple(out[-1].words))):
+        strong = joint.strong and all(map(phrases.plain_description, (out[-1].words, item.words)))
+        if strong or (framed and (phrases.framed(out[-1].words) or phrases.simple(out[-1].words))):
             out += [joint, Item("words", list(item.words))]
         else:
             out[-1].words.extend((*joint.words, *item.words))

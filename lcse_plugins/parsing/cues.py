@@ -11,6 +11,7 @@ from lcse_plugins.parsing.words import Word
 __all__ = ["tag_cues"]
 
 _JOINTS = frozenset({"and", "or", "but", "nor", "exclusive"})
+_MODALS = frozenset({"can", "could", "will", "would", "may", "might"})
 _STOPS = frozenset(".!?;")
 _LISTS = frozenset({"both", "either", "exactly one", "neither", "not both"})
 
@@ -99,7 +100,8 @@ class _Tagger:
             return length + (self._low[at + length : at + length + 1] in (["is"], ["are"], ["was"], ["were"]))
         self._put(tag, at, length)
         phrase = " ".join(self._low[at : at + length])
-        self._items[-1].strong = tag == "and" and phrase in self._lexicon.words("strong and")
+        ampersand = self._words[at].end - self._words[at].start == 1
+        self._items[-1].strong = tag == "and" and (ampersand or phrase in self._lexicon.words("strong and"))
         self._items[-1].framed = length > 1 and tag in ("and", "or", "but") and not self._items[-1].strong
         return length
 
@@ -122,7 +124,22 @@ class _Tagger:
         low = self._low
         before = low[at - 1] if at else ""
         after = low[at + length] if at + length < len(low) else ""
+        if tag == "not" and low[at] in ("do", "does", "did"):
+            host = self._items[-1].words if self._items and self._items[-1].tag == "words" else []
+            return len(host) < 4 or host[-1].low in ("that", "which", "who", "it", "they")
         match low[at + length - 1]:
+            case "no" if length == 1:
+                return after not in ("a", "an", "the")
+            case "not":
+                return after not in ("to", "certain", "sure") and not (length == 1 and before in _MODALS)
+            case "never":
+                return self._begins()
+            case "the" if low[at] == "hold":
+                return before not in ("to", "they", "we", "who", "that") and len(self._items[-1:]) < 2 and at < 5
+            case "of":
+                return after not in ("which", "whom", "them", "us", "it")
+            case "zero":
+                return after.isalpha() and after not in self._lexicon.words("preposition")
             case "missing" if length == 1:
                 return before not in self._lexicon.words("quantity") and bool(after)
             case "minus" | "plus":
@@ -147,6 +164,9 @@ class _Tagger:
             return 0  # "is not missing"
         if self._low[end : end + 2] in (["from", "the"], ["from", "a"], ["from", "this"]):
             return length + 1
+        if self._low[end - 1] in ("missing", "absent") and self._low[end : end + 1]:
+            if self._low[end].endswith("ing") or self._low[end] in ("is", "are", "was", "were"):
+                return length
         if end == len(self._low) or self._words[end].kind in ("mark", "dash"):
             return length
         closing = next((k for k in range(1, 6) if self._closes(end, k)), 0)

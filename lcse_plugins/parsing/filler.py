@@ -101,6 +101,10 @@ class Filler:
             chunk = chunk[:-length]
         return chunk
 
+    def pictures(self, chunk: Chunk) -> Chunk:
+        """The words for pictures in the chunk: absent from a wall, they are things like any other."""
+        return [word for word in chunk if word.low in self._image]
+
     def framed(self, chunk: Chunk) -> bool:
         """Whether the chunk begins like a request or with `there is`."""
         low = [word.low for word in chunk]

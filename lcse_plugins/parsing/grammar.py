@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from lcse_plugins.errors import QueryError, QueryTooComplex
 from lcse_plugins.parsing.english import read_english
 from lcse_plugins.parsing.explicit import read_explicit
-from lcse_plugins.parsing.lexicon import lexicon
 from lcse_plugins.parsing.result import Parse, affirmative_text
 from lcse_plugins.query import MAX_TEXT, Concept, Query, contradictions
 
@@ -85,17 +84,15 @@ _OPERATOR = re.compile(r"(?<![\w/])(?:AND|OR|NOT)(?![\w/])")
 _EMPHASIS = re.compile(
     r"\b(?:but|and|or|is|are|was|were|do|does|did|should|must|can|could|will|would|has|have|with)\s+NOT(?!\w)|,\s*NOT(?!\w)"
 )
+_MARKS = str.maketrans("", "", "\0()&")
 _PAIRED = re.compile(r"\b(?:either|both|neither)\b")
-_AMPERSAND = re.compile(r"(?<=\s)&(?=\s)")
-_NEIGHBOURHOOD = 40
 
 
 def is_explicit(text: str) -> bool:
     """Whether `text` carries the marks of the explicit language.
 
-    The marks: `AND`, `OR`, `NOT` in upper case amid other case; `&&`, `||`, `|`, `!term`, `-term`; ` & ` between two
-    terms, unless it is a fixed phrase or a name (`black & white`, `Tom & Jerry`); parentheses around the whole; or
-    quoted phrases and nothing else.
+    The marks: `AND`, `OR`, `NOT` in upper case amid other case; `&&`, `||`, `|`, `!term`, `-term`; parentheses
+    around the whole; quoted phrases and nothing else. A lone ` & ` is an English `and`: `black & white photo`.
     """
     quoted = _QUOTED.sub(lambda match: "\0" if match[1] or match[2] else match[0], text)
     bare = _SMILEY.sub(" ", quoted)
@@ -104,23 +101,8 @@ def is_explicit(text: str) -> bool:
     inner = bare.strip()
     if inner[:1] + inner[-1:] == "()" and inner.count("(") == 1:
         return True
-    if "\0" in bare and not re.sub(r"[\0\s()]|" + _OPERATOR.pattern, "", bare):
+    rest = _OPERATOR.sub(" ", bare)
+    if "\0" in rest and not rest.translate(_MARKS).strip():
         return True
-    if _OPERATOR.search(bare):
-        rest = _OPERATOR.sub(" ", bare)
-        mixed = any(character.islower() for character in rest) or not any(character.isalpha() for character in rest)
-        if mixed and not _PAIRED.search(bare) and _OPERATOR.search(_EMPHASIS.sub(" ", bare)):
-            return True
-    return any(not _is_name(bare, match.start()) for match in _AMPERSAND.finditer(bare))
-
-
-def _is_name(text: str, ampersand: int) -> bool:
-    """Whether the words around an ampersand make a name or a fixed phrase with it."""
-    before = text[max(0, ampersand - _NEIGHBOURHOOD) : ampersand].split()
-    after = text[ampersand + 1 : ampersand + _NEIGHBOURHOOD].split()
-    if not before or not after or (before[-1][:1].isupper() and after[0][:1].isupper()):
-        return True
-    left, right = before[-1].lower().strip(".,;"), after[0].lower().strip(".,;")
-    adjectives = lexicon().words("adjective")
-    pair = f"{left} and {right}"
-    return (left in adjectives and right in adjectives) or any(pair in phrase for phrase in lexicon().tables["fixed"])
+    mixed = any(character.islower() for character in rest) or not any(character.isalpha() for character in rest)
+    return mixed and not _PAIRED.search(bare) and bool(_OPERATOR.search(_EMPHASIS.sub(" ", bare)))

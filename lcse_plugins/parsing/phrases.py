@@ -26,6 +26,10 @@ class Phrases(Filler):
         self._showing = lexicon.words("showing")
         self._relative = lexicon.words("relative")
         self._pointing = lexicon.words("pointing")
+        self._mover = lexicon.words("mover")
+        self._depiction = lexicon.words("depiction")
+        self._attribute_ending = tuple(lexicon.words("attribute ending"))
+        self._no_attribute = lexicon.words("no attribute")
         self._known = self._pointing | lexicon.words("known")
 
     # ------------------------------------------------------------------------------- what kind of phrase
@@ -47,6 +51,10 @@ class Phrases(Filler):
             return True
         if word.low in self._verb:
             return place > 0
+        if word.low == "of":
+            return place > 0 and chunk[place - 1].low in self._depiction
+        if place and place + 1 == len(chunk) and word.low.endswith("ed") and len(word.low) > 5:
+            return not self._is_attribute(chunk[place - 1].low) and not self.determined(chunk[place - 1 : place])
         if place and place + 1 < len(chunk) and word.low.endswith("s") and self._does(word.low):
             return chunk[place + 1].low not in self._preposition or chunk[place + 1].low == "to"
         if not word.low.endswith("ing") or len(word.low) < 5 or place == 0:
@@ -56,7 +64,13 @@ class Phrases(Filler):
             return True
         if word.low in self._ing_noun and (follower is not None or word.low not in self._action):
             return False
-        return chunk[place - 1].low not in self._adjective and chunk[place - 1].low not in self._quantity
+        before = chunk[place - 1].low
+        return not self._is_attribute(before) and (before not in self._quantity or before in ("all", "both"))
+
+    def _is_attribute(self, low: str) -> bool:
+        if low in self._adjective:
+            return True
+        return len(low) > 6 and low.endswith(self._attribute_ending) and low not in self._no_attribute
 
     def _does(self, low: str) -> bool:
         """Whether a word in -s, with something behind it, is a verb: `a cloud overshadows houses`."""
@@ -71,7 +85,7 @@ class Phrases(Filler):
             return False
         after_of = False
         for place, word in enumerate(inner):
-            if place and word.low in ("a", "an", "the", "some") and not after_of:
+            if place and word.low in ("a", "an", "the", "some", "this", "these") and not after_of:
                 return False
             after_of = word.low == "of"
         return True
@@ -79,18 +93,22 @@ class Phrases(Filler):
     def adjectival(self, chunk: Chunk) -> bool:
         """Whether the chunk holds attributes only, and waits for its noun: `a red` (and white bus)."""
         inner = self.without_leading(chunk)
-        return bool(inner) and all(word.low in self._adjective for word in inner)
+        if not inner or not self._is_attribute(inner[-1].low):
+            return False
+        return all(self._is_attribute(word.low) or word.low in self._quantity for word in inner)
 
     def waits(self, chunk: Chunk, follower: Chunk) -> bool:
         """Whether the noun of the chunk stands in the next one: `a large | and heavy truck`."""
-        if not self.adjectival(chunk) or not (self.adjectival(follower) or self.described(follower)):
+        if not self.adjectival(chunk):
             return False
-        return not (self.determined(follower) and chunk[-1].low in self._material)
+        if chunk[-1].low not in self._material:
+            return True
+        return not self.determined(follower) and (self.adjectival(follower) or self.described(follower))
 
     def described(self, chunk: Chunk) -> bool:
         """Whether the chunk begins with an attribute."""
         inner = self.without_leading(chunk)
-        if len(inner) < 2 or inner[0].low not in self._adjective:
+        if len(inner) < 2 or not self._is_attribute(inner[0].low):
             return False
         return f"{inner[0].low} {inner[1].low}" not in self._lexicon.words("compound")
 
@@ -111,8 +129,11 @@ class Phrases(Filler):
         return low in self._lexicon.words("exception")
 
     def places(self, chunk: Chunk) -> bool:
-        """Whether the chunk begins by setting a scene: `at night`, `in a park`."""
-        return len(chunk) > 1 and chunk[0].low in self._locative
+        """Whether the chunk begins by setting a scene: `at night`, `in a park`, `seated on a chair`."""
+        if len(chunk) < 2:
+            return False
+        verb = chunk[0].low.endswith(("ing", "ed")) and len(chunk[0].low) > 4
+        return chunk[0].low in self._locative or (verb and chunk[1].low in self._preposition)
 
     # ------------------------------------------------------------------------------- cutting and sharing
 
@@ -127,16 +148,38 @@ class Phrases(Filler):
         for place in range(1, len(chunk)):
             worn = self._worn(chunk[place - 1].low)
             word, follower = chunk[place].low, chunk[place + 1].low if place + 1 < len(chunk) else None
-            if (
-                (word == "with" and worn) or (word in self._verb and word not in self._relative)
-            ) and follower is not None:
+            if follower is None:
+                break
+            clause = word in self._verb and word not in self._relative and chunk[place - 1].low not in self._relative
+            if clause or (word == "with" and worn):
                 return chunk[:place], chunk[place:]
             known = self._pointing if worn else self._known
-            if word in self._locative and follower is not None and follower not in known:
+            if word in self._locative and follower not in known:
                 return chunk[:place], chunk[place:]
-            if word.endswith("ing") and worn:
+            if (
+                word.endswith("ing")
+                and (worn or self._governs(chunk, place))
+                and chunk[place - 1].low not in self._mover
+            ):
                 return chunk[:place], chunk[place:]
         return chunk, []
+
+    def said_of(self, chunk: Chunk) -> tuple[Chunk, Chunk]:
+        """A phrase of a thing, cut into what it is about and what it has: `a pizza with | a slice` (missing)."""
+        for place in range(len(chunk) - 1, 0, -1):
+            if chunk[place].low in ("with", "has", "have", "having"):
+                return chunk[:place], chunk[place + 1 :]
+        return [], chunk
+
+    def goes_on(self, chunk: Chunk) -> bool:
+        """Whether the chunk begins with a verb or preposition, and so speaks about the phrase in front."""
+        low = chunk[0].low if chunk else ""
+        return low.endswith("ing") or low in self._locative or low in ("is", "are", "was", "were")
+
+    def plain_description(self, chunk: Chunk) -> bool:
+        """Whether nothing but `with` and `of` holds the chunk together."""
+        inner = self.content(chunk)
+        return all(inner[place].low == "with" for place in range(len(inner)) if self._governs(inner, place))
 
     def _worn(self, low: str) -> bool:
         """Whether a thing is worn or carried, so that what follows it speaks of the wearer."""
@@ -153,7 +196,7 @@ class Phrases(Filler):
         first, last = chunks[0], chunks[-1]
         if all(self.waits(chunk, last) for chunk in chunks[:-1]) and not self.adjectival(last):
             inner = self.without_leading(last)
-            head = next((k for k, word in enumerate(inner) if word.low not in self._adjective), 0)
+            head = next((k for k, word in enumerate(inner) if not self._is_attribute(word.low)), 0)
             if head:
                 return [*[self.without_leading(chunk) + inner[head:] for chunk in chunks[:-1]], inner], False
         if marked:
@@ -170,7 +213,16 @@ class Phrases(Filler):
         ):
             return [*[self.content(chunk) + inner[tail:] for chunk in chunks[:-1]], inner], True
         start = self.without_leading(first)
-        stem = self.governor(start, last=True)
-        if stem and all(self.simple(chunk) for chunk in chunks[1:]):
-            return [start, *[start[: stem + 1] + chunk for chunk in chunks[1:]]], True
-        return chunks, False
+        stem = self._stem(start, chunks[1:])
+        return ([start, *[start[:stem] + chunk for chunk in chunks[1:]]], True) if stem else (chunks, False)
+
+    def _stem(self, start: Chunk, others: list[Chunk]) -> int:
+        """How much of the first alternative is said of the others too; 0 for nothing."""
+        if all(chunk and chunk[0].low.endswith("ing") and self._governs(start + chunk, len(start)) for chunk in others):
+            return next((k for k in range(len(start) - 1, 0, -1) if start[k].low.endswith("ing")), 0)
+        if not all(self.simple(chunk) for chunk in others):
+            return 0
+        of = all(len(chunk) == 1 for chunk in others)  # "a cup of tea or coffee"
+        return next(
+            (k + 1 for k in range(len(start) - 1, 0, -1) if self._governs(start, k) or (of and start[k].low == "of")), 0
+        )

@@ -18,6 +18,8 @@ from lcse_plugins.query import MAX_DEPTH, And, Concept, Not, Or, Query
 __all__ = ["TreeBuilder"]
 
 Chunk = list[Word]
+_DO = frozenset({"do", "does", "did"})
+_INFINITIVES = frozenset({"have", "contain", "show", "include", "feature"})
 _LOOSE = frozenset({"or", "nor", "and", "list"})
 _OPENERS = NEGATIONS | GROUPS | {"words", "open"}
 
@@ -208,21 +210,25 @@ class TreeBuilder:
         chunks = [self._items[self._at].words]
         self._at += 1
         marked = self._peek() == "nor"
-        while self._reaches(item.tag, chunks[0]):
+        while self._reaches(item, chunks[0]):
             chunks.append(self._items[self._at + 1].words)
             self._at += 2
         inner = _joined(Or, self._maker.concepts(chunks, absent=odd, marked=marked))
         return _negated(inner) if odd else inner
 
-    def _reaches(self, kind: str, first: Chunk) -> bool:
+    def _reaches(self, negation: Item, first: Chunk) -> bool:
         """Whether the negation of `first` goes on over the next thing of the list."""
-        joint = self._peek()
+        joint, kind = self._peek(), negation.tag
         if joint not in ("and", "or", "nor", "weak or") or not is_words(self._items, self._at + 1):
             return False
         if joint == "nor":
             return True
-        if (joint != "and" and self._in_either) or self._items[self._at].framed:
+        if joint != "and" and self._in_either:
             return False
+        if self._items[self._at].framed:  # "that does not ring or have a screen"
+            return (
+                joint == "or" and self._items[self._at].words[-1].low in _INFINITIVES and negation.words[0].low in _DO
+            )
         phrases, thing = self._phrases, self._items[self._at + 1].words
         beyond = self._at + 3 if tag_at(self._items, self._at + 2) in ("and", "but", "weak and") else self._at + 2
         if phrases.framed(thing) or (joint != "and" and is_negation(self._items, beyond)):

@@ -44,10 +44,19 @@ def split_words(text: str, lexicon: Lexicon) -> list[Word]:
         kind = match.lastgroup or "mark"
         low = match[0].lower().replace("’", "'") if kind == "word" else match[0]
         if match[0] == "&":
-            kind, low = "word", "and"
+            kind, low = "word", "&" if _in_name(text, match.start()) else "and"
         for part in _opened(low, lexicon) if kind == "word" else (low,):
             found.append(Word(part, match.start(), match.end(), kind))
     return found
+
+
+def _in_name(text: str, ampersand: int) -> bool:
+    """Whether an ampersand joins two names: `Tom & Jerry`."""
+    before, after = (
+        text[max(0, ampersand - 40) : ampersand].split()[-1:],
+        text[ampersand + 1 : ampersand + 40].split()[:1],
+    )
+    return bool(before and after) and before[0][0].isupper() and after[0][0].isupper() and not text.isupper()
 
 
 def _opened(low: str, lexicon: Lexicon) -> list[str]:

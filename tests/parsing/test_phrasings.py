@@ -14,19 +14,13 @@ THINGS = {
     "a dog": "dog",
     "dogs": "dogs",
     "a red car": "red car",
-    "traffic lights": "traffic lights",
     "an umbrella": "umbrella",
     "a parking meter": "parking meter",
     "a stop sign": "stop sign",
-    "a hot dog": "hot dog",
     "sports ball": "sports ball",
-    "a dining table": "dining table",
     "a swimming pool": "swimming pool",
     "the cat": "cat",
     "some palm trees": "palm trees",
-    "scissors": "scissors",
-    "a potted plant": "potted plant",
-    "people": "people",
 }
 Meaning = Callable[[Concept, Concept], Query]
 PHRASINGS: dict[str, tuple[Meaning, tuple[str, ...]]] = {
