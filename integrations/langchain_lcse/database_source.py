@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from langchain_lcse.documents import ranked_documents
 from langchain_lcse.sources import Wanted
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.off_loop import compute
 from lcse_plugins.results import Ranking
 
 __all__ = ["DatabaseSource", "LogicQueries"]
@@ -27,7 +28,10 @@ class RankedHits(Protocol):
 
 @runtime_checkable
 class LogicQueries(Protocol):
-    """A collection that answers logical queries; `query` may be a coroutine function."""
+    """A collection that answers logical queries; `query` may be a coroutine function.
+
+    One that computes in this process instead of waiting may say so by an attribute `in_process`.
+    """
 
     @property
     def query(self) -> Any:
@@ -45,6 +49,7 @@ class DatabaseSource:
     def __init__(self, queries: LogicQueries) -> None:
         self._query = queries.query
         self._native = iscoroutinefunction(queries.query)
+        self._thread = compute if getattr(queries, "in_process", False) else asyncio.to_thread
 
     def search(self, query: str, wanted: Wanted) -> list[Document]:
         """The best documents of the collection."""
@@ -56,7 +61,7 @@ class DatabaseSource:
     async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
         """As `search`; awaited when the query is a coroutine function, else in a thread."""
         if not self._native:
-            return await asyncio.to_thread(self.search, query, wanted)
+            return await self._thread(self.search, query, wanted)
         hits: RankedHits = await self._query(query, **_arguments(wanted))
         return ranked_documents(hits.ranking)
 

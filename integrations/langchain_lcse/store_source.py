@@ -46,37 +46,45 @@ class StoreSource:
         self._vectors = vectors
         self._on_missing = on_missing
         self._facts = facts_of(store)
+        self._exhaustive = self._facts is not None and self._facts.exhaustive
         self._in_process = self._facts is not None and self._facts.in_process
-        self._thread = compute if vectors.in_process else asyncio.to_thread
 
     def search(self, query: str, wanted: Wanted) -> list[Document]:
         """The best documents of the store."""
-        hunt = self._hunt(self._scorer.encode(query), wanted)
-        step = hunt.take(None)
-        while isinstance(step, SearchRequest):
-            step = hunt.take([self._nearest(vector, step.depth, wanted) for vector in step.vectors])
-        return ranked_documents(step)
+        return self._search(self._scorer.encode(query), wanted)
 
     async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
         """As `search`; the store is awaited, reading vectors and arithmetic run in threads."""
-        hunt = self._hunt(await self._scorer.aencode(query), wanted)
+        encoded = await self._scorer.aencode(query)
+        if self._in_process:
+            thread = compute if self._vectors.in_process else asyncio.to_thread
+            return await thread(self._search, encoded, wanted)
+        hunt = _Hunt(self, encoded, wanted, exhaustive=self._exhaustive)
         step = await compute(hunt.take, None)
         while isinstance(step, SearchRequest):
             found = await asyncio.gather(*(self._anearest(vector, step.depth, wanted) for vector in step.vectors))
-            step = await self._thread(hunt.take, found)
+            step = await asyncio.to_thread(hunt.take, found)
         return await compute(ranked_documents, step)
 
-    def _hunt(self, encoded: EncodedQuery, wanted: Wanted) -> _Hunt:
-        exhaustive = self._facts is not None and self._facts.exhaustive
-        return _Hunt(self, encoded, wanted, exhaustive=exhaustive)
+    def _search(self, encoded: EncodedQuery, wanted: Wanted) -> list[Document]:
+        hunt = _Hunt(self, encoded, wanted, exhaustive=self._exhaustive)
+        step = hunt.take(None)
+        while isinstance(step, SearchRequest):
+            step = hunt.take(self._found(step, wanted))
+        return ranked_documents(step)
+
+    def _found(self, request: SearchRequest, wanted: Wanted) -> list[list[Document]]:
+        found: list[list[Document]] = []
+        for vector in request.vectors:
+            seen_all = self._exhaustive and bool(found) and len(found[0]) < request.depth
+            found.append([] if seen_all else self._nearest(vector, request.depth, wanted))
+        return found
 
     def _nearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
         with self._refusals(vector):
             return self._store.similarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
 
     async def _anearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
-        if self._in_process:
-            return await compute(self._nearest, vector, depth, wanted)
         with self._refusals(vector):
             return await self._store.asimilarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
 

@@ -42,7 +42,7 @@ ClientT = TypeVar("ClientT", bound="QdrantClient | EmbeddedClient | AsyncQdrantC
 T = TypeVar("T")
 
 LARGEST_NESTED = 4000
-"""Candidates up to which one nested query is chosen; it repeats the candidate searches for every concept."""
+"""Up to how many candidates, times the similarities of each, `auto` nests: nesting repeats the search for each."""
 
 WIDE_BEAM = 512
 """HNSW's beam when a query affirms nothing: its graph was built for near vectors, not for far ones."""
@@ -88,7 +88,7 @@ class _Search(Generic[ClientT]):
         formula = self._formula(encoded, schema, options)
         if formula is None:
             return client_steps(encoded, schema, options, manner)
-        small = len(encoded.plan.candidates) * options.depth <= LARGEST_NESTED
+        small = len(formula.vectors) * options.candidates <= LARGEST_NESTED
         execution: Literal["nested", "two-trip"] = "nested" if small else "two-trip"
         if self.execution == "nested" or self.execution == "two-trip":
             execution = self.execution
@@ -116,6 +116,11 @@ class _Search(Generic[ClientT]):
             if self.execution == "auto":
                 return None
             raise
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the database runs in this process, so that a query computes here instead of waiting."""
+        return self._local
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -163,7 +168,7 @@ class LogicSearch(_Search["QdrantClient | EmbeddedClient"]):
             query: Text for the scorer's parser, or a tree.
             limit: How many points to return.
             query_filter: Only points that pass it.
-            candidates: How many points each candidate search fetches; more find more.
+            candidates: How many points to fetch and score, over all candidate searches; more find more.
             exact: Search deeper until the result is proved complete, or all points have been scored.
             min_truth: Leave out points for which the query holds less than this, in [0, 1].
             offset: Skip this many of the best.
