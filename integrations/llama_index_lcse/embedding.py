@@ -12,6 +12,7 @@ from llama_index.core.schema import ImageType
 
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
+from lcse_plugins.off_loop import compute
 from llama_index_lcse.fields import EncoderField, encoder_name, option_error
 from llama_index_lcse.made_once import MadeOnce
 
@@ -73,13 +74,13 @@ class EncoderEmbedding(MultiModalEmbedding):
         return self._get_image_embeddings([img_file_path])[0]
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return await asyncio.to_thread(self._get_text_embeddings, texts)
+        return await compute(self._get_text_embeddings, texts)
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
-        return await asyncio.to_thread(self._get_text_embedding, text)
+        return await compute(self._get_text_embedding, text)
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return await asyncio.to_thread(self._get_query_embedding, query)
+        return await compute(self._get_query_embedding, query)
 
     async def _aget_image_embeddings(self, img_file_paths: list[ImageType]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_image_embeddings, img_file_paths)

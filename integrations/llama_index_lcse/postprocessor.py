@@ -18,10 +18,12 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from lcse_plugins.config import DEFAULT_CONFIG
 from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.encoders.registry import load_encoder
-from lcse_plugins.errors import QueryError
+from lcse_plugins.errors import ImageError, QueryError
 from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.image_sources import DEFAULT_ACCESS
+from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.scorer import LogicScorer
 from llama_index_lcse.fields import (
@@ -134,7 +136,7 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
         with self._reranking(nodes, query_bundle) as (text, returned):
             if nodes:
                 encoded = self.scorer.encode(text)
-                returned.extend(self._ranked(nodes, encoded, self._stored(nodes)))
+                returned.extend(self._ranked(nodes, self._vectors(nodes, self._stored(nodes)), encoded))
         return returned
 
     async def _apostprocess_nodes(
@@ -144,8 +146,8 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
             if nodes:
                 scorer = (await asyncio.to_thread(self._made)).scorer
                 encoded = await scorer.aencode(text)
-                stored = await self._astored(nodes)
-                returned.extend(await asyncio.to_thread(self._ranked, nodes, encoded, stored))
+                vectors = await asyncio.to_thread(self._vectors, nodes, await self._astored(nodes))
+                returned.extend(await compute(self._ranked, nodes, vectors, encoded))
         return returned
 
     @contextmanager
@@ -182,18 +184,21 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
     def _without_vector(self, nodes: Sequence[NodeWithScore]) -> list[str]:
         return without_vector([retrieved.node for retrieved in nodes], dimension=self.scorer.encoder.dimension)
 
+    def _vectors(self, nodes: Sequence[NodeWithScore], stored: Mapping[str, Any]) -> list[FloatArray | ImageError]:
+        bare = [retrieved.node for retrieved in nodes]
+        return node_vectors(bare, cache=self._made().images, access=self.images, stored=stored)
+
     def _ranked(
         self,
         nodes: Sequence[NodeWithScore],
+        vectors: Sequence[FloatArray | ImageError],
         encoded: EncodedQuery,
-        stored: Mapping[str, Any],
         *,
         fetched_by_logic: bool = False,
     ) -> list[NodeWithScore]:
-        images = [retrieved.node for retrieved in nodes]
         return rank_nodes(
             nodes,
-            node_vectors(images, cache=self._made().images, access=self.images, stored=stored),
+            vectors,
             encoded,
             limit=self.top_n,
             min_truth=self.min_truth,

@@ -17,6 +17,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.off_loop import compute
 from llama_index_lcse.embedding import EncoderEmbedding
 from llama_index_lcse.node_images import VectorLookup
 from llama_index_lcse.postprocessor import LogicPostprocessor
@@ -72,8 +73,8 @@ class LogicRetriever(BaseRetriever):
         post, store = self.postprocessor, _store(self.base_retriever) if by_logic else None
         with post._reranking(nodes, query_bundle) as (_, returned):
             if nodes:
-                stored = post._stored(nodes, store)
-                returned.extend(post._ranked(nodes, encoded, stored, fetched_by_logic=by_logic))
+                vectors = post._vectors(nodes, post._stored(nodes, store))
+                returned.extend(post._ranked(nodes, vectors, encoded, fetched_by_logic=by_logic))
         return returned
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -87,9 +88,8 @@ class LogicRetriever(BaseRetriever):
         post, store = self.postprocessor, _store(self.base_retriever) if by_logic else None
         with post._reranking(nodes, query_bundle) as (_, returned):
             if nodes:
-                stored = await post._astored(nodes, store)
-                ranked = asyncio.to_thread(post._ranked, nodes, encoded, stored, fetched_by_logic=by_logic)
-                returned.extend(await ranked)
+                vectors = await asyncio.to_thread(post._vectors, nodes, await post._astored(nodes, store))
+                returned.extend(await compute(post._ranked, nodes, vectors, encoded, fetched_by_logic=by_logic))
         return returned
 
     def _found(self, query_bundle: QueryBundle, encoded: EncodedQuery) -> list[NodeWithScore]:
