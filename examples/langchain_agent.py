@@ -1,15 +1,15 @@
 """An agent that searches pictures by logic, sees them, and answers.
 
-    python examples/langchain_agent.py FOLDER "find streets without cars"
+    python examples/langchain_agent.py [FOLDER] ["find streets without cars"]
 
-Offline, a scripted model plays the agent, so that the loop runs as it would. With OPENAI_API_KEY set a real one does
-(pip install langchain-openai; LCSE_MODEL chooses which).
+Offline a scripted model plays the agent; with OPENAI_API_KEY and langchain-openai a real one does (LCSE_MODEL=…).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel, FakeMessagesListChatModel
@@ -17,15 +17,16 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCa
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_lcse import LcseEmbeddings, LogicRetriever, logic_search_tool
 
-from lcse_plugins import Encoder
+import lcse_plugins
 from lcse_plugins.encoders.images import walk_images
+
+BUNDLED = str(Path(lcse_plugins.__file__).parent / "demo_photos")
 
 
 class ScriptedModel(FakeMessagesListChatModel):
     """Says its lines in turn."""
 
-    def bind_tools(self, tools: Any, **kwargs: Any) -> ScriptedModel:
-        """It knows the tool already."""
+    def bind_tools(self, tools: Any, **kwargs: Any) -> ScriptedModel:  # noqa: D102
         return self
 
 
@@ -33,13 +34,13 @@ def chat_model(question: str) -> BaseChatModel:
     if os.environ.get("OPENAI_API_KEY"):
         from langchain_openai import ChatOpenAI  # type: ignore[import-not-found, unused-ignore]
 
-        model: BaseChatModel = ChatOpenAI(model=os.environ.get("LCSE_MODEL", "gpt-4.1-mini"), use_responses_api=True)
-        return model
+        name = os.environ.get("LCSE_MODEL", "gpt-4.1-mini")
+        return ChatOpenAI(model=name, use_responses_api=True)  # type: ignore[no-any-return, unused-ignore]
     call = ToolCall(name="search_pictures", args={"query": question.removeprefix("find "), "k": 3}, id="call-1")
     return ScriptedModel(responses=[AIMessage("", tool_calls=[call]), AIMessage("These are the pictures I found.")])
 
 
-def main(folder: str, question: str, *, encoder: str | Encoder = "starter") -> list[BaseMessage]:
+def main(folder: str = BUNDLED, question: str = "find a cup and no cat", encoder: Any = "starter") -> list[BaseMessage]:
     paths = [str(path) for path in walk_images(folder)]
     store = InMemoryVectorStore.from_texts(paths, LcseEmbeddings(encoder, documents="images"))
     tool = logic_search_tool(LogicRetriever(source=store))

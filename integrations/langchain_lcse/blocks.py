@@ -99,4 +99,4 @@ def _title(document: Document) -> str:
 
 
 def _text(text: str) -> Block:
-    return {"type": "text", "text": text}
+    return {"type": "text", "text": f"{text}\n"}  # models see blocks joined without a break

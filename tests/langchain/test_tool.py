@@ -36,7 +36,9 @@ def pictures_in(message: ToolMessage) -> list[Image.Image]:
 
 
 def texts_in(message: ToolMessage) -> list[str]:
-    return [block["text"] for block in message.content if isinstance(block, dict) and block["type"] == "text"]
+    return [
+        block["text"].rstrip("\n") for block in message.content if isinstance(block, dict) and block["type"] == "text"
+    ]
 
 
 def base64_length(message: ToolMessage) -> int:
