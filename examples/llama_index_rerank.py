@@ -56,4 +56,4 @@ if __name__ == "__main__":
         import skimage.data
 
         for name, search in searches(sorted(Path(skimage.data.__file__).parent.glob("*.[pj][np]g"))).items():
-            print(f"{name}:", *(node.text for node in search("a person but no rocket")[:4]))
+            print(f"{name}:", *(node.text for node in search("a cup but no cat")[:4]))

@@ -22,7 +22,7 @@ ARGUMENTS: dict[str, list[str]] = {
 }
 SAYS = {
     "quickstart.py": ["plain similarity: cat.jpg", "coffee.jpg: score"],
-    "llama_index_rerank.py": ["LogicRetriever: astronaut.png"],
+    "llama_index_rerank.py": ["LogicRetriever: coffee.png"],
     "langchain_agent.py": ["coffee.jpg", "These are the pictures I found."],
     "qdrant_search.py": ["coffee"],
     "openai_parser.py": ["NOT"],

@@ -21,7 +21,7 @@ PHOTOGRAPHS = [
     str(Path(skimage.data.__file__).parent / name)
     for name in ("astronaut.png", "camera.png", "chelsea.png", "coffee.png", "rocket.jpg", "motorcycle_left.png")
 ]
-QUERY = "a person but no rocket"
+QUERY = "a cup but no cat"
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_three_lines_in_a_pipeline(starter: Encoder) -> None:
         ["chelsea", "motorcycle_left"],
         ["motorcycle_left", "chelsea"],
     )
-    assert "rocket" not in [node.text for node in engine.query(QUERY).source_nodes]
+    assert engine.query(QUERY).source_nodes[0].text == "coffee"
 
 
 def test_the_example_runs_without_a_folder(
@@ -66,9 +66,9 @@ def test_the_example_runs_without_a_folder(
     monkeypatch.setattr("sys.argv", [str(EXAMPLE)])
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     plain, reranked, retrieved = capsys.readouterr().out.splitlines()
-    assert "rocket.jpg" in plain
-    assert "rocket.jpg" not in reranked
-    assert "rocket.jpg" not in retrieved
+    assert plain.startswith("similarity alone: chelsea.png")  # the cat
+    assert reranked.startswith("+ LogicPostprocessor: coffee.png")
+    assert retrieved.startswith("LogicRetriever: coffee.png")
 
 
 def test_the_example_measures_a_gain_on_photographs(
@@ -78,7 +78,7 @@ def test_the_example_measures_a_gain_on_photographs(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lines = (shared_data / "photos" / "photos.jsonl").read_text().splitlines()[:80]
+    lines = (shared_data / "photos" / "photos.jsonl").read_text().splitlines()[:60]
     (tmp_path / "photos.jsonl").write_text("\n".join(lines))
     for line in lines:
         name = json.loads(line)["file"]
