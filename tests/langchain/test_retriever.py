@@ -17,6 +17,7 @@ from lcse_plugins import Candidate, LogicScorer, VectorPool
 from lcse_plugins.errors import InvalidOption, QueryError
 from lcse_plugins.results import Ranking
 from lcse_plugins.testing import ToyEncoder
+from tests.langchain.flat_store import FlatStore
 
 QUERIES = [
     "a dog",
@@ -178,6 +179,13 @@ async def test_a_wrong_k_is_refused(memory: InMemoryVectorStore, k: Any) -> None
         await retriever.ainvoke("dog", k=k)
 
 
+class _Queries:
+    """What makes a database searchable."""
+
+    def query(self, text: str, **options: Any) -> Any:
+        raise NotImplementedError
+
+
 def test_wrong_settings_are_refused(memory: InMemoryVectorStore, scorer: LogicScorer, gallery: list[Candidate]) -> None:
     with pytest.raises(InvalidOption, match="k is a positive whole number, not 0"):
         LogicRetriever(source=memory, k=0)
@@ -191,6 +199,8 @@ def test_wrong_settings_are_refused(memory: InMemoryVectorStore, scorer: LogicSc
         LogicRetriever(source=[1, 2], scorer=scorer)  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match="use one encoder for both"):
         LogicRetriever(source=memory, scorer=LogicScorer(ToyEncoder(dimension=8)))
+    with pytest.raises(InvalidOption, match="has its own scorer"):
+        LogicRetriever(source=_Queries(), scorer=scorer)
     with pytest.raises(InvalidOption, match="min_truth lies between"):
         LogicRetriever(source=memory).invoke("dog", min_truth=-1)
     with pytest.raises(InvalidOption, match="k: Input should be a valid integer"):
@@ -245,3 +255,23 @@ async def test_many_calls_at_once_are_not_mixed_up(store: VectorStore, scorer: L
     for query, documents in zip(asked, found, strict=True):
         assert [document.page_content for document in documents] == expected[query]
         assert {document.metadata["lcse"]["parse"]["query"] for document in documents} == {query}
+
+
+async def test_a_cancelled_call_stops_its_search(scorer: LogicScorer, documents: list[Document]) -> None:
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    class Slow(FlatStore):
+        async def asimilarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> Any:
+            started.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                stopped.set()
+
+    retriever = LogicRetriever(source=Slow(documents, [[1.0] * 64] * len(documents)), scorer=scorer)
+    call = asyncio.ensure_future(retriever.ainvoke("dog and no cat"))
+    await asyncio.wait_for(started.wait(), 30)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.wait_for(stopped.wait(), 30)

@@ -184,3 +184,11 @@ def test_its_name_and_description_can_be_chosen(retriever: LogicRetriever) -> No
     assert (tool.name, tool.description) == ("find", "Finds.")
     with pytest.raises(InvalidOption):
         logic_search_tool(retriever, max_bytes=-1)
+
+
+def test_another_retriever_can_be_shown_too(memory: InMemoryVectorStore) -> None:
+    memory.add_documents([Document(id="long", page_content="dog " * 100)])
+    message = call(logic_search_tool(memory.as_retriever()), query="dog", k=3)
+    heading, *rest = texts_in(message)
+    assert heading == "3 pictures for 'dog':"
+    assert any(text.endswith("long — it names no picture") for text in rest)
