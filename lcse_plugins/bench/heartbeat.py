@@ -25,7 +25,7 @@ class Pulse:
         longest_stall: the most seconds a beat came late, whatever kept the loop: its own tasks, a thread of this
             process that held the interpreter's lock, or other processes that held the processor.
         longest_own: the most seconds of processor time that this process, all threads together, used between two
-            beats. With the machine to itself its stalls could not be longer; other processes do not count.
+            beats. With the machine to itself its stalls would be about this long at most; other processes do not count.
     """
 
     beats: int
