@@ -140,14 +140,20 @@ class ImageVectorCache:
         broken = {key: error for key, error in opened.items() if isinstance(error, ImageError)}
         if not sound:
             return {**broken}
-        rows = np.array(self.encoder.encode_images(list(sound.values()), batch_size=self._batch_size), np.float32)
+        rows = np.asarray(self.encoder.encode_images(list(sound.values()), batch_size=self._batch_size), np.float32)
         if rows.shape != (len(sound), self.encoder.dimension) or not np.isfinite(rows).all():
             raise EncoderError(
                 f"encoder {self.encoder.encoder_id!r} gave vectors of shape {rows.shape}, some maybe NaN, for "
                 f"{len(sound)} pictures; they must be finite and {self.encoder.dimension} long"
             )
-        rows.flags.writeable = False  # shared by all callers
-        return {**dict(zip(sound, rows, strict=True)), **broken}
+        return {**{key: _frozen(row) for key, row in zip(sound, rows, strict=True)}, **broken}
+
+
+def _frozen(row: FloatArray) -> FloatArray:
+    """A copy of its own, lest one kept row keep a whole batch; shared by all callers, it cannot be written."""
+    vector: FloatArray = np.array(row, dtype=np.float32)
+    vector.flags.writeable = False
+    return vector
 
 
 def _opened(picture: bytes) -> Image | ImageError:

@@ -88,6 +88,7 @@ def test_what_is_kept_cannot_be_changed_by_a_caller() -> None:
     assert not isinstance(vector, ImageError)
     with pytest.raises(ValueError, match="read-only"):
         vector[0] = 1.0
+    assert vector.base is None  # it keeps no other alive
 
 
 def test_threads_that_want_the_same_pictures_share_one_encoding() -> None:
