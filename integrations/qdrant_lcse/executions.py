@@ -57,7 +57,7 @@ def formula_steps(
         formula: The score.
         execution: In one trip or two.
     """
-    plan, depth = encoded.plan, options.depth
+    plan, depth = encoded.plan, options.depth(len(encoded.plan.candidates))
     bounds = (plan.bounds or ()) if options.exact else ()
     vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds)])
     while True:

@@ -59,10 +59,9 @@ class Options:
         if self.timeout is not None and self.timeout <= 0:
             raise InvalidOption(f"timeout is a positive number of seconds, not {self.timeout}")
 
-    @property
-    def depth(self) -> int:
-        """How many candidates each search fetches: never fewer than are to be returned."""
-        return max(self.candidates, self.end)
+    def depth(self, searches: int) -> int:
+        """How deep each of several candidate searches goes; never less deep than what is to be returned."""
+        return max(self.end, -(-self.candidates // searches))
 
     @property
     def end(self) -> int:

@@ -147,7 +147,7 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     steps = search_steps(
         encoded,
         limit=options.end,
-        depth=options.candidates,
+        depth=options.depth(len(encoded.plan.candidates)),
         exact=options.exact,
         exact_search=manner.proves,
         min_truth=options.min_truth,

@@ -1,0 +1,298 @@
+"""Logic inside Qdrant: what it finds of the true top 10, and what it costs beside a plain query.
+
+The engine is Qdrant's own, embedded in this process. The vectors have the structure of real ones: photographs encoded
+by the given encoder, then resampled to size. Each row is one photograph moved by half the difference of two others (so
+that it varies as photographs do), turned into the wanted dimension by a random isometry (which keeps every cosine), and
+jittered by Gaussian noise of length `NOISE`.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.images import walk_images
+from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource
+from lcse_plugins.encoders.starter import StarterEncoder
+from lcse_plugins.errors import InvalidOption, MissingExtra
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.query import Concept, Query
+from lcse_plugins.scorer import LogicScorer
+
+if TYPE_CHECKING:
+    from qdrant_lcse import LogicSearch
+    from qdrant_lcse.embedded import EmbeddedClient
+
+__all__ = ["CANDIDATES", "OPERATORS", "Measured", "resample", "run", "table"]
+
+CANDIDATES = {"nested": (100, 300, 1_000), "two-trip": (100, 300, 1_000, 10_000)}
+"""How many points each way of scoring is asked to score; nesting repeats its searches and is not meant for many."""
+
+LIMIT = 10
+NOISE = 0.45
+COLLECTION = "bench"
+WORDS = (
+    "umbrella", "person", "dog", "car", "bench", "cat", "truck", "bus", "chair", "dining table", "bottle", "bird",
+    "horse", "bicycle", "traffic light", "boat", "train", "tv", "laptop", "pizza",
+)  # fmt: skip
+
+OPERATORS: dict[str, Callable[[Concept, Concept, Concept, Concept], Query]] = {
+    "NOT": lambda a, b, c, d: ~a,
+    "AND": lambda a, b, c, d: a & b,
+    "OR": lambda a, b, c, d: a | b,
+    "BUT NOT": lambda a, b, c, d: a & ~b,
+    "NEITHER": lambda a, b, c, d: ~a & ~b,
+    "NESTED": lambda a, b, c, d: (a & ~b) | (c & ~d),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One operator under one setting, over several queries.
+
+    Attributes:
+        operator: the kind of query.
+        execution: what ran.
+        candidates: how many points were asked to be scored; a linear score needs no more than it returns.
+        recall: mean share of the true top 10 that was found.
+        worst: the smallest share.
+        milliseconds: median of the whole query, on the wall clock.
+        ratio: median over the queries of its time to that of a plain query by the text vector, measured in turn.
+        processor_ratio: the same of processor time, which other work on the machine disturbs less.
+    """
+
+    operator: str
+    execution: str
+    candidates: int
+    recall: float
+    worst: float
+    milliseconds: float
+    ratio: float
+    processor_ratio: float
+
+
+def run(
+    encoder: Encoder | None = None,
+    images: str | Path | None = None,
+    *,
+    points: int = 100_000,
+    dimension: int = 512,
+    candidates: Mapping[str, Sequence[int]] = CANDIDATES,
+    queries: int = 6,
+    repeats: int = 3,
+    seed: int = 0,
+    progress: Callable[[str], object] = lambda _: None,
+) -> dict[str, Any]:
+    """Measure recall and latency; returns the results and all that is needed to make them again.
+
+    Args:
+        encoder: What encodes the photographs and the queries; by default the starter encoder.
+        images: A folder of photographs; by default the one in the folder that LCSE_DATA names.
+        points: Points in the collection.
+        dimension: Length of their vectors; at least the encoder's.
+        candidates: Execution → how many points to score.
+        queries: Queries of each operator, over concepts drawn from `WORDS`.
+        repeats: Times each is timed; the median counts.
+        seed: For the choice of rows and concepts.
+        progress: Told what is being done.
+
+    Raises:
+        InvalidOption: the folder has too few pictures, or `dimension` is below the encoder's.
+        MissingExtra: the embedded engine is not installed.
+    """
+    try:
+        from qdrant_lcse import LogicSearch
+        from qdrant_lcse.embedded import EmbeddedClient
+    except ImportError as error:
+        raise MissingExtra("the Qdrant benchmark", "qdrant-edge") from error
+
+    rng = np.random.default_rng(seed)
+    encoder = encoder or StarterEncoder()
+    paths = list(walk_images(images or _photographs()))
+    if len(paths) < 3:
+        raise InvalidOption(f"{images} holds {len(paths)} pictures; at least 3 are needed")
+    progress(f"encoding {len(paths)} photographs")
+    wide = _Widened(encoder, dimension, rng)
+    vectors = resample(wide.encode_images(paths), points, rng)
+    scorer, pool = LogicScorer(wide), VectorPool(vectors, assume_unit=True)
+    results: list[Measured] = []
+    with tempfile.TemporaryDirectory() as folder, EmbeddedClient(folder) as client:
+        progress(f"indexing {points:,} points")
+        indexing = _fill(client, vectors)
+        for operator, make in OPERATORS.items():
+            asked = [_Asked.of(make(*_concepts(rng)), scorer, pool) for _ in range(queries)]
+            linear = asked[0].encoded.plan.linear is not None
+            settings = {"linear": (LIMIT,)} if linear else candidates
+            for execution, depths in settings.items():
+                search = LogicSearch(client, COLLECTION, scorer, execution="auto" if linear else execution)  # type: ignore[arg-type]
+                for depth in depths:
+                    progress(f"{operator}, {execution}, {depth:,} candidates")
+                    results.append(_measure(client, search, operator, asked, depth, repeats))
+    return {
+        "points": points,
+        "dimension": dimension,
+        "photographs": len(paths),
+        "encoder": encoder.encoder_id,
+        "queries_per_operator": queries,
+        "repeats": repeats,
+        "seed": seed,
+        "noise": NOISE,
+        "limit": LIMIT,
+        "indexing_seconds": round(indexing, 1),
+        "engine": f"qdrant-edge-py {version('qdrant-edge-py')}",
+        "results": [asdict(row) for row in results],
+    }
+
+
+def resample(photographs: FloatArray, rows: int, rng: np.random.Generator) -> FloatArray:
+    """(rows, d) unit vectors with the structure of (n, d) photographs: one of them, moved and jittered."""
+    chosen, towards, away = (rng.integers(0, len(photographs), rows) for _ in range(3))
+    vectors = photographs[chosen] + 0.5 * (photographs[towards] - photographs[away]) / np.float32(np.sqrt(2.0))
+    dimension = photographs.shape[1]
+    vectors += (NOISE / np.sqrt(dimension)) * rng.standard_normal(vectors.shape, dtype=np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+
+
+def table(result: dict[str, Any]) -> str:
+    """The rows as text."""
+    lines = [
+        f"{'operator':<9}{'execution':<10}{'candidates':>10}{'recall':>8}{'worst':>7}{'ms':>8}"
+        f"{'× plain':>9}{'× cpu':>7}"
+    ]
+    for row in result["results"]:
+        lines.append(
+            f"{row['operator']:<9}{row['execution']:<10}{row['candidates']:>10,}{row['recall']:>8.3f}{row['worst']:>7.2f}"
+            f"{row['milliseconds']:>8.2f}{row['ratio']:>9.1f}{row['processor_ratio']:>7.1f}"
+        )
+    return "\n".join(lines)
+
+
+class _Widened:
+    """An encoder whose vectors are turned into more dimensions by a random isometry: every cosine stays."""
+
+    def __init__(self, encoder: Encoder, dimension: int, rng: np.random.Generator) -> None:
+        if dimension < encoder.dimension:
+            raise InvalidOption(f"dimension is at least the encoder's {encoder.dimension}, not {dimension}")
+        self._encoder = encoder
+        self._turn = np.linalg.qr(rng.standard_normal((dimension, encoder.dimension)))[0].T.astype(np.float32)
+
+    @property
+    def encoder_id(self) -> str:
+        return f"{self._encoder.encoder_id}/widened-{self.dimension}"
+
+    @property
+    def dimension(self) -> int:
+        return int(self._turn.shape[1])
+
+    @property
+    def calibration(self) -> Calibration | None:
+        own = self._encoder.calibration
+        return None if own is None else Calibration(mu=own.mu, beta=own.beta)
+
+    def encode_texts(self, texts: Sequence[str]) -> FloatArray:
+        return np.asarray(self._encoder.encode_texts(texts) @ self._turn)
+
+    def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
+        return np.asarray(self._encoder.encode_images(images, batch_size=batch_size) @ self._turn)
+
+
+def _concepts(rng: np.random.Generator) -> list[Concept]:
+    return [Concept(str(word)) for word in rng.choice(WORDS, 4, replace=False)]
+
+
+def _fill(client: EmbeddedClient, vectors: FloatArray) -> float:
+    from qdrant_client import models
+
+    started = time.perf_counter()
+    client.create_collection(
+        COLLECTION,
+        vectors_config=models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE),
+        optimizers_config=models.OptimizersConfigDiff(default_segment_number=1, indexing_threshold=1000),
+    )
+    for start in range(0, len(vectors), 1000):
+        rows = enumerate(vectors[start : start + 1000].tolist(), start)
+        client.upsert(
+            COLLECTION, [models.PointStruct.model_construct(id=i, vector=row, payload={"place": i}) for i, row in rows]
+        )
+    client.optimize(COLLECTION)
+    return time.perf_counter() - started
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A query and its true top 10."""
+
+    query: Query
+    encoded: EncodedQuery
+    true: frozenset[int]
+
+    @classmethod
+    def of(cls, query: Query, scorer: LogicScorer, pool: VectorPool) -> _Asked:
+        encoded = scorer.encode(query)
+        return cls(query, encoded, frozenset(pool.top(encoded, limit=LIMIT)[0].tolist()))
+
+
+def _measure(
+    client: EmbeddedClient, search: LogicSearch, operator: str, asked: Sequence[_Asked], depth: int, repeats: int
+) -> Measured:
+    from qdrant_client import models
+
+    shares, walls, ratios, processor = [], [], [], []
+    execution = ""
+    for one in asked:
+        plain = models.QueryRequest(
+            query=models.NearestQuery(nearest=one.encoded.holistic_vector.tolist()), limit=LIMIT, with_payload=True
+        )
+        hits = search.query(one.query, limit=LIMIT, candidates=depth)
+        execution = hits.execution
+        shares.append(len(one.true & {int(point.id) for point in hits.points}) / LIMIT)
+        times = _interleaved(
+            [
+                partial(client.query_batch_points, COLLECTION, [plain]),
+                partial(search.query, one.query, limit=LIMIT, candidates=depth),
+            ],
+            repeats,
+        )
+        walls.append(times[1, 0])
+        ratios.append(times[1, 0] / times[0, 0])
+        processor.append(times[1, 1] / times[0, 1])
+    return Measured(
+        operator,
+        execution,
+        depth,
+        recall=round(float(np.mean(shares)), 4),
+        worst=min(shares),
+        milliseconds=round(1e3 * float(np.median(walls)), 3),
+        ratio=round(float(np.median(ratios)), 2),
+        processor_ratio=round(float(np.median(processor)), 2),
+    )
+
+
+def _photographs() -> Path:
+    folder = Path(os.environ.get("LCSE_DATA", "")) / "photos"
+    if not folder.is_dir():
+        raise InvalidOption("name a folder of photographs, or the data folder in LCSE_DATA")
+    return folder
+
+
+def _interleaved(calls: Sequence[Callable[[], object]], repeats: int) -> NDArray[np.float64]:
+    """(calls, 2) median seconds on the wall clock and of the processor; each in turn, the first time not counted."""
+    seconds = np.zeros((repeats + 1, len(calls), 2))
+    for turn in range(repeats + 1):
+        for place, call in enumerate(calls):
+            wall, processor = time.perf_counter(), time.process_time()
+            call()
+            seconds[turn, place] = time.perf_counter() - wall, time.process_time() - processor
+    return np.asarray(np.median(seconds[1:], axis=0))

@@ -1,0 +1,164 @@
+"""One answer: every execution, backend and kind of collection gives the core's exhaustive ranking."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from qdrant_client import models
+from qdrant_lcse import Hits, LogicSearch
+
+from lcse_plugins import LogicScorer, Query, VectorPool
+from lcse_plugins.config import Aggregator, Mode, ScoringConfig
+from lcse_plugins.query import canonical, has_logic
+from lcse_plugins.vantage import MAX_VECTORS
+from tests.qdrant.backends import ENCODER, OPERATORS, SCORER, SERVER, Client, fill, image_vectors, opened, random_trees
+
+EXHAUSTIVE = models.SearchParams(exact=True)
+POINTS = 5_000
+TENANTS = 7
+COVERING = MAX_VECTORS
+"""Candidates for each point: they are shared out among the candidate searches, each of which then reaches all."""
+
+EVERY = int(os.environ.get("LCSE_CONGRUENCE_EVERY", "40"))
+"""Of the random trees, every so many runs over all points; 1 for all of them, which takes half an hour."""
+
+FEW = 100
+"""Points in local mode, which computes formulas in Python: 5,000 take it seconds for each query."""
+
+VECTORS = image_vectors(POINTS)
+TREES = random_trees(200)
+DISTANCES = {"cosine": models.Distance.COSINE, "dot": models.Distance.DOT, "int8": models.Distance.COSINE}
+
+
+@pytest.fixture(scope="module", params=["engine", SERVER])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with opened(request.param, tmp_path_factory.mktemp("engine")) as client:
+        for name, distance in DISTANCES.items():
+            fill(client, f"lcse-{name}", VECTORS, distance=distance, quantised=name == "int8")
+        yield client
+        for name in DISTANCES:
+            client.delete_collection(f"lcse-{name}")
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with opened("local", Path()) as client:
+        fill(client, "lcse-cosine", VECTORS)
+        fill(client, "lcse-few", VECTORS[:FEW], distance=models.Distance.DOT)
+        yield client
+
+
+def assert_ranking(
+    hits: Hits, query: Query, vectors: Any, *, scorer: LogicScorer = SCORER, places: Any = None, **options: Any
+) -> None:
+    """The hits are the exhaustive top of the core: the same scores, and the same points where scores differ."""
+    encoded = scorer.encode(query)
+    best, scores = VectorPool(vectors if places is None else vectors[places]).top(encoded, limit=10, **options)
+    best = best if places is None else places[best]
+    found = [point.score for point in hits.points]
+    np.testing.assert_allclose(found, scores, atol=1e-5)
+    own, _ = encoded.score_similarities(vectors[[int(point.id) for point in hits.points]] @ encoded.matrix.T)
+    np.testing.assert_allclose(found, own, atol=1e-5)
+    apart = np.abs(np.diff(scores)) > 2e-5
+    clear = np.concatenate([[True], apart]) & np.concatenate([apart, [False]])
+    assert np.array_equal(np.array([point.id for point in hits.points])[clear], best[clear])
+
+
+@pytest.mark.parametrize("execution", ["nested", "two-trip"])
+@pytest.mark.parametrize("stored", DISTANCES)
+def test_covering_candidates_give_the_exhaustive_ranking(database: Client, stored: str, execution: Any) -> None:
+    search = LogicSearch(database, f"lcse-{stored}", SCORER, execution=execution)
+    for query in [*OPERATORS.values(), *TREES[::EVERY]]:
+        hits = search.query(query, candidates=COVERING * (POINTS + 1), search_params=EXHAUSTIVE)
+        assert hits.exact
+        assert hits.execution in (execution, "linear")
+        assert_ranking(hits, query, VECTORS)
+
+
+@pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
+def test_random_trees_over_one_tenant(database: Client, execution: Any) -> None:
+    tenant = np.arange(POINTS) % TENANTS == 3
+    places = np.flatnonzero(tenant)
+    chosen = models.Filter(must=[models.FieldCondition(key="tenant", match=models.MatchValue(value=3))])
+    for stored, trees in zip(DISTANCES, _dealt(TREES, 3), strict=True):
+        search = LogicSearch(database, f"lcse-{stored}", SCORER, execution=execution)
+        options: Any = {"candidates": COVERING * POINTS // TENANTS, "search_params": EXHAUSTIVE, "query_filter": chosen}
+        for query in trees[:: 5 if execution == "client" else 1]:  # vectors on the way make it slow
+            hits = search.query(query, **options)
+            assert {int(point.id) for point in hits.points} <= set(places.tolist())
+            assert_ranking(hits, query, VECTORS, places=places)
+
+
+@pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
+def test_exact_search_proves_the_exhaustive_ranking(database: Client, execution: Any) -> None:
+    queries = [*OPERATORS.values(), *TREES[::EVERY]]
+    for stored, trees in zip(DISTANCES, _dealt(queries, 3), strict=True):
+        search = LogicSearch(database, f"lcse-{stored}", SCORER, execution=execution)
+        for query in trees:
+            hits = search.query(query, candidates=1000, exact=True)
+            assert hits.exact
+            assert_ranking(hits, query, VECTORS)
+
+
+def test_local_mode_ranks_random_trees_as_the_core_does(local: Client) -> None:
+    search = LogicSearch(local, "lcse-cosine", SCORER)
+    for query in [*OPERATORS.values(), *TREES[::EVERY]]:
+        hits = search.query(query, candidates=300, exact=True)
+        assert hits.exact
+        assert hits.execution in ("client", "linear")
+        assert_ranking(hits, query, VECTORS)
+
+
+@pytest.mark.parametrize("execution", ["nested", "two-trip"])
+def test_local_mode_computes_formulas_as_the_core_does(local: Client, execution: Any) -> None:
+    search = LogicSearch(local, "lcse-few", SCORER, execution=execution)
+    for query in [*OPERATORS.values(), *TREES[:6]]:
+        hits = search.query(query, candidates=COVERING * (FEW + 1))
+        assert hits.exact
+        assert_ranking(hits, query, VECTORS[:FEW])
+
+
+@pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
+@pytest.mark.parametrize("operator", ["AND", "OR", "BUT NOT", "NEITHER", "NESTED"])
+def test_few_candidates_are_never_called_exact(database: Client, operator: str, execution: Any) -> None:
+    search = LogicSearch(database, "lcse-cosine", SCORER, execution=execution)
+    for params in (None, EXHAUSTIVE):
+        assert not search.query(OPERATORS[operator], candidates=20, search_params=params).exact
+
+
+@pytest.mark.parametrize("mode", get_args(Mode))
+@pytest.mark.parametrize("aggregator", get_args(Aggregator))
+def test_every_mode_and_aggregator(database: Client, mode: Mode, aggregator: Aggregator) -> None:
+    scorer = LogicScorer(ENCODER, config=ScoringConfig(mode=mode, aggregator=aggregator))
+    queries = [OPERATORS["BUT NOT"], OPERATORS["NESTED"], OPERATORS["PLAIN"]]
+    for execution in ("nested", "two-trip"):
+        search = LogicSearch(database, "lcse-cosine", scorer, execution=execution)
+        found = search.query_batch(queries, candidates=COVERING * (POINTS + 1), search_params=EXHAUSTIVE)
+        for query, hits in zip(queries, found, strict=True):
+            assert_ranking(hits, query, VECTORS, scorer=scorer)
+
+
+@pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
+@pytest.mark.parametrize("operator", ["NOT", "BUT NOT", "NESTED", "PLAIN"])
+def test_demanded_truth(database: Client, operator: str, execution: Any) -> None:
+    search = LogicSearch(database, "lcse-cosine", SCORER, execution=execution)
+    for min_truth in (0.3, 0.9):
+        hits = search.query(
+            OPERATORS[operator], candidates=COVERING * (POINTS + 1), search_params=EXHAUSTIVE, min_truth=min_truth
+        )
+        assert_ranking(hits, OPERATORS[operator], VECTORS, min_truth=min_truth)
+        assert all(ranked.truth >= min_truth - 1e-6 for ranked in hits.ranking)
+
+
+def test_random_trees_are_not_all_alike() -> None:
+    assert len(set(TREES)) > 150
+    assert sum(has_logic(canonical(tree)) for tree in TREES) > 150
+
+
+def _dealt(items: Sequence[Query], hands: int) -> list[Sequence[Query]]:
+    return [items[start::hands] for start in range(hands)]
