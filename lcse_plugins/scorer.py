@@ -156,13 +156,14 @@ class LogicScorer:
 
     async def aencode(self, query: str | Query | Parse) -> EncodedQuery:
         """As `encode`, off the event loop."""
-        parse = query if isinstance(query, Parse) else await self.aread(query)
-        return await compute(self.encode, parse)
+        if isinstance(query, str) and self.parser is not parse_offline:  # others may wait for something
+            query = await self.aread(query)
+        return await compute(self.encode, query)
 
     def _holistic_text(self, parse: Parse, tree: Query) -> str:
-        if not parse.constrained:
-            return parse.text
         text = describe(ordered(tree)) if self.config.holistic == "canonical" else parse.text
+        if not parse.constrained:
+            return text
         if self.config.mode != "anchored" and self.config.holistic != "affirmative":
             return text
         affirmed = affirmative_text(ordered(tree), text) if self.config.holistic == "canonical" else parse.affirmative
