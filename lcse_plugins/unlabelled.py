@@ -1,8 +1,9 @@
 """Calibration without labels: what an encoder's similarities look like on a collection says where evidence begins.
 
 Most things are not in most pictures. Over a collection and a vocabulary of common things, similarities are therefore
-mostly those of absent concepts, with a tail of present ones; one standard deviation above their mean is where the tail
-starts. That is μ, and β is the inverse of the same deviation: evidence is a z-score, less one.
+mostly those of absent concepts, with a tail of present ones; one deviation above their middle is where the tail starts.
+That is μ, and β is the inverse of the same deviation: evidence is a z-score, less one. Middle and deviation are taken
+from ranks (median, and the distance from there to the 84th percentile), so that the tail itself does not move them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ COMMON_THINGS = tuple(
     " phone computer television ball bag hat shoe bottle cup glass knife kitchen bathroom garden park field".split()
 )
 """Things photographs show, of many kinds; which ones hardly matters."""
+
+ONE_DEVIATION = 84.134
+"""The percentile one standard deviation above the median of a normal distribution."""
 
 FEWEST_IMAGES = 50
 """Below this many images the spread says more about the sample than about the encoder."""
@@ -57,13 +61,14 @@ def estimate_calibration(
 
 
 def spread_calibration(similarities: ArrayLike) -> Calibration:
-    """μ = mean + deviation and β = 1 / deviation of any table of concept similarities.
+    """μ = median + deviation and β = 1 / deviation of any table of concept similarities.
 
     Raises:
         CalibrationError: they are not finite, or all alike.
     """
     table = np.asarray(similarities, dtype=np.float64)
-    mean, deviation = float(table.mean()), float(table.std())
-    if not np.isfinite(deviation) or deviation < 1e-6:
+    middle, above = (float(value) for value in np.percentile(table, [50.0, ONE_DEVIATION]))
+    deviation = above - middle
+    if not np.isfinite(table).all() or deviation < 1e-6:
         raise CalibrationError(f"similarities with a spread of {deviation:g} tell nothing apart; check the encoder")
-    return Calibration(mu=mean + deviation, beta=1.0 / deviation)
+    return Calibration(mu=above, beta=1.0 / deviation)

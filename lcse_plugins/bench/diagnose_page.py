@@ -33,8 +33,7 @@ def diagnosis_text(found: Diagnosis) -> str:
         "operator in the text vector:  coefficients of a, b | share explained | gain | alignment",
         *(
             f"  {op:<9} {found.vectors.span[op][0]:+.2f} {found.vectors.span[op][1]:+.2f} | "
-            f"{found.vectors.span[op][2]:.2f} | {found.vectors.gain[op]:.2f} | {found.vectors.alignment[op]:+.2f}"
-            + "".join(f"   {name} {value:+.2f}" for name, value in found.vectors.nulls[op].items())
+            f"{found.vectors.span[op][2]:.2f} | {found.vectors.gain[op]:.2f} | {_aligned(found, op)}"
             for op in operators
         ),
         "",
@@ -106,15 +105,9 @@ def diagnosis_page(found: Diagnosis, *, title: str) -> str:
                 "is (gain), and whether the displacement points where the answers are (alignment), beside three "
                 "displacements that carry no operator.",
                 html_table(
-                    ["operator", "a", "b", "explained", "gain", "alignment", *next(iter(vectors.nulls.values()))],
+                    ["operator", "a", "b", "explained", "gain", "alignment, and of the three"],
                     [
-                        [
-                            op,
-                            *(f"{x:.2f}" for x in vectors.span[op]),
-                            f"{vectors.gain[op]:.2f}",
-                            f"{vectors.alignment[op]:+.2f}",
-                            *(f"{x:+.2f}" for x in vectors.nulls[op].values()),
-                        ]
+                        [op, *(f"{x:.2f}" for x in vectors.span[op]), f"{vectors.gain[op]:.2f}", _aligned(found, op)]
                         for op in operators
                     ],
                 ),
@@ -142,3 +135,10 @@ def diagnosis_page(found: Diagnosis, *, title: str) -> str:
             ),
         ],
     )
+
+
+def _aligned(found: Diagnosis, operator: str) -> str:
+    if operator not in found.vectors.alignment:
+        return "–"
+    nulls = "".join(f"   {name} {value:+.2f}" for name, value in found.vectors.nulls[operator].items())
+    return f"{found.vectors.alignment[operator]:+.2f}{nulls}"

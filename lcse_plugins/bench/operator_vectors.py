@@ -1,7 +1,7 @@
 """What an operator does to a text vector: little, and not in the direction that would help.
 
-A text vector t of two concepts is compared with the bag of its concepts. Its *displacement* d = t - bag is all that the
-operator can add. The *needed* direction is the one in which the query's answers lie: for "a but no b" away from b.
+A text of two concepts with an operator is compared with the same two concepts side by side. Their difference, the
+*displacement*, is all that the operator adds. The *needed* direction is away from what the query excludes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,8 @@ from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 __all__ = ["AMPLIFICATIONS", "OperatorVectors", "measure_operator_vectors"]
 
 AMPLIFICATIONS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-SIGNS: Mapping[str, tuple[float, float]] = {
-    "AND": (1.0, 1.0),
-    "OR": (1.0, 1.0),
-    "BUT_NOT": (1.0, -1.0),
-    "NEITHER": (-1.0, -1.0),
-}
-"""The sign with which each concept should count."""
+EXCLUDED: Mapping[str, tuple[float, float]] = {"BUT_NOT": (0.0, 1.0), "NEITHER": (1.0, 1.0)}
+"""Operator → which of the two concepts it excludes."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +30,7 @@ class OperatorVectors:
     Attributes:
         span: (coefficient of a, coefficient of b, share of the vector's length they explain), by least squares.
         gain: length of the displacement, as a share of the text vector's.
-        alignment: cosine of the displacement with the needed direction.
+        alignment: cosine of the displacement with the needed direction, for operators that exclude something.
         amplification: AUC when the displacement is amplified by each factor.
         nulls: alignment of three displacements that carry no operator: a random one, another pair's, a paraphrase's.
     """
@@ -69,34 +64,35 @@ def measure_operator_vectors(
     rng = np.random.default_rng(seed)
     one = _unit(concept_vectors(encoder, [a for a, _ in pairs]))
     other = _unit(concept_vectors(encoder, [b for _, b in pairs]))
-    bag = _unit(one + other)
-    paraphrase = _unit(encoder.encode_texts([f"{article(a)} next to {article(b)}" for a, b in pairs])) - bag
+    plain = _unit(encoder.encode_texts([f"{article(a)}, {article(b)}" for a, b in pairs]))
+    paraphrase = _unit(encoder.encode_texts([f"{article(a)} next to {article(b)}" for a, b in pairs])) - plain
     span, gain, alignment, amplification, nulls = {}, {}, {}, {}, {}
     for operator, pattern in texts.items():
         written = [pattern.format(a=a, b=b, an_a=article(a), a_b=article(b)) for a, b in pairs]
         text = _unit(encoder.encode_texts(written))
-        moved = text - bag
-        first, second = SIGNS[operator]
-        needed = _unit(first * one + second * other - (bag if (first, second) != (1.0, 1.0) else 0.0))
+        moved = text - plain
         span[operator] = _span(text, one, other)
         gain[operator] = float(np.linalg.norm(moved, axis=1).mean())
-        alignment[operator] = _cosine(moved, needed)
         amplification[operator] = {
             factor: float(
                 np.mean(
                     [
-                        area_under_curve(vectors @ (bag[i] + factor * moved[i]), answer[operator])
+                        area_under_curve(vectors @ (plain[i] + factor * moved[i]), answer[operator])
                         for i, answer in enumerate(answers)
                     ]
                 )
             )
             for factor in AMPLIFICATIONS
         }
-        nulls[operator] = {
-            "random": _cosine(rng.standard_normal(moved.shape), needed),
-            "another pair": _cosine(np.roll(moved, 1, axis=0), needed),
-            "paraphrase": _cosine(paraphrase, needed),
-        }
+        if operator in EXCLUDED:
+            first, second = EXCLUDED[operator]
+            needed = -(first * one + second * other)
+            alignment[operator] = _cosine(moved, needed)
+            nulls[operator] = {
+                "random": _cosine(rng.standard_normal(moved.shape), needed),
+                "another pair": _cosine(np.roll(moved, 1, axis=0), needed),
+                "paraphrase": _cosine(paraphrase, needed),
+            }
     return OperatorVectors(span, gain, alignment, amplification, nulls)
 
 

@@ -1,0 +1,121 @@
+"""`lcse bench …` from end to end, with the shipped encoder and pictures made here."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from PIL import Image, ImageDraw
+
+from lcse_plugins.bench.readme_tables import filled, readme_tables
+from lcse_plugins.bench.record import read_result, write_result
+from lcse_plugins.cli import cli
+from lcse_plugins.errors import InvalidOption
+
+COLOURS = {"red square": (220, 30, 30), "green square": (30, 180, 60), "blue square": (40, 60, 220)}
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures of coloured squares, with labels and captions; every combination of squares, several times."""
+    folder = tmp_path_factory.mktemp("gallery")
+    rows = []
+    for number, shown in enumerate(itertools.product([False, True], repeat=3)):
+        names = [name for name, there in zip(COLOURS, shown, strict=True) if there]
+        for copy in range(7):
+            image = Image.new("RGB", (96, 96), (200 + copy, 200, 190))
+            for place, name in enumerate(names):
+                ImageDraw.Draw(image).rectangle([8 + 30 * place, 20 + copy, 32 + 30 * place, 60], fill=COLOURS[name])
+            file = folder / f"{number}-{copy}.png"
+            image.save(file)
+            caption = " next to ".join(f"a {name}" for name in names) or "an empty wall"
+            rows.append({"file": file.name, "classes": names, "captions": [caption]})
+    (folder / "photos.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return folder
+
+
+def run(*arguments: object) -> Result:
+    result = CliRunner().invoke(cli, ["bench", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_the_family_is_listed() -> None:
+    text = run("--help").output
+    for name in ("retrieval", "factor", "factor-build", "negbench", "retention", "calibrate", "diagnose", "timing"):
+        assert name in text
+
+
+def test_retrieval_is_measured_and_kept(gallery: Path, tmp_path: Path) -> None:
+    result = run("retrieval", gallery / "photos.jsonl", "--pairs", 3, "--out", tmp_path, "--json", "--cache", tmp_path)
+    data = json.loads(result.stdout)
+    assert data["images"] == 56
+    kept = read_result(tmp_path / "retrieval.json")
+    assert kept["result"]["rows"] == data["rows"]
+    assert kept["versions"]["numpy"]
+    assert kept["encoder"].startswith("starter@")
+    assert (tmp_path / "retrieval.csv").read_text().startswith("ranker,operator,p_at_10")
+    assert "| anchored |" in readme_tables(tmp_path)["retrieval"]
+
+
+def test_a_benchmark_is_built_and_run(gallery: Path, tmp_path: Path) -> None:
+    file = tmp_path / "factor.jsonl"
+    run("factor-build", gallery / "photos.jsonl", "-o", file, "--limit", 6)
+    data = json.loads(run("factor", file, "--images", gallery, "--json", "--limit", 30, "--aggregators").stdout)
+    assert data["official"] is False
+    assert {"holistic", "lcse", "anchored", "lcse, minmax", "factored, probabilistic"} <= set(data["modes"])
+    text = run("factor", file, "--images", gallery, "--parses", "own", "--mu", 0.2, "--beta", 6, "--limit", 12).output
+    assert "NOT the published file" in text
+
+
+def test_retention_and_negbench(gallery: Path, tmp_path: Path) -> None:
+    data = json.loads(run("retention", gallery / "photos.jsonl", "--limit", 20, "--json").stdout)
+    assert data["correlation"]["anchored"] == pytest.approx(1.0)
+    mcq, found = tmp_path / "mcq.csv", tmp_path / "retrieval.csv"
+    mcq.write_text(
+        "correct_answer,caption_0,caption_1,caption_2,caption_3,correct_answer_template,image_path\n"
+        "0,no red square,a red square,a green square,a blue square,negative,0-0.png\n",
+        encoding="utf-8",
+    )
+    found.write_text("filepath,captions\n1-0.png,a blue square but no red square\n", encoding="utf-8")
+    data = json.loads(run("negbench", mcq, "--images", gallery, "--retrieval", found, "--json").stdout)
+    assert set(data["recall_at_5"]) == set(data["choices"])
+
+
+def test_analysis_writes_pages(gallery: Path, tmp_path: Path) -> None:
+    for command in ("calibrate", "diagnose"):
+        page = tmp_path / f"{command}.html"
+        data = json.loads(run(command, gallery / "photos.jsonl", "--html", page, "--json").stdout)
+        assert data
+        assert "<svg" in page.read_text(encoding="utf-8")
+
+
+def test_mistakes_are_told(gallery: Path, tmp_path: Path) -> None:
+    runner = CliRunner()
+    alone = runner.invoke(cli, ["bench", "retrieval", str(gallery / "photos.jsonl"), "--mu", "0.2"])
+    assert alone.exit_code == 2
+    assert "--mu and --beta go together" in alone.output
+    with pytest.raises(InvalidOption, match="cannot read"):
+        runner.invoke(cli, ["bench", "factor", str(tmp_path / "x"), "--images", "."], catch_exceptions=False)
+
+
+def test_readme_tables_come_from_results(tmp_path: Path) -> None:
+    rows = [
+        {"ranker": "anchored", "operator": op, "p_at_10": 70.0, "auc": 91.26, "violations": 1.0}
+        for op in ("NOT", "mean")
+    ]
+    write_result(tmp_path, "retrieval", {"questions": {"NOT": 3}, "rows": rows}, command="lcse bench retrieval x")
+    text = "before\n<!-- table: retrieval -->\nold\n<!-- end table -->\nafter\n"
+    once = filled(text, tmp_path)
+    assert "| anchored | 70.0 / 91.3 | 70.0 / 91.3 | 1.0 |" in once
+    assert "old" not in once
+    assert once.startswith("before\n")
+    assert once.endswith("after\n")
+    assert filled(once, tmp_path) == once
+    with pytest.raises(InvalidOption, match="factor"):
+        filled("<!-- table: factor -->\n<!-- end table -->", tmp_path)
+    with pytest.raises(InvalidOption, match="no result"):
+        read_result(tmp_path / "none.json")

@@ -1,0 +1,198 @@
+"""FACTOR-Bench: read, build and decide."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lcse_plugins import LogicScorer, ScoringConfig
+from lcse_plugins.bench.factor import FactorSample, measure_factor, read_factor, write_factor
+from lcse_plugins.bench.factor_builder import PUBLISHED_COUNTS, build_factor
+from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, article, operator_tree, phrase
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.parsing.grammar import parse
+from lcse_plugins.query import And, Concept, Not, Or, Query, canonical, ordered
+from tests.bench.worlds import CLASSES, toy_world
+
+LINE = {
+    "sample_id": "not_0", "test_type": "operator", "operator": "NOT", "image": "val/1.jpg",
+    "caption_a": "an orange", "caption_b": "there is no orange", "correct": "b",
+    "parse_a": {"concepts": [{"text": "orange", "is_negated": False}], "operator": "SINGLE"},
+    "parse_b": {"concepts": [{"text": "orange", "is_negated": True}], "operator": "SINGLE"},
+    "meta": {"difficulty": "easy"},
+}  # fmt: skip
+
+
+def holds(query: Query, shown: set[str]) -> bool:
+    match query:
+        case Concept(text):
+            return text in shown
+        case Not(child):
+            return not holds(child, shown)
+        case And(children):
+            return all(holds(child, shown) for child in children)
+        case Or(children):
+            return any(holds(child, shown) for child in children)
+    raise AssertionError(query)
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[FactorSample]:
+    return build_factor(
+        toy_world()[1], counts={kind: 24 for kind in PUBLISHED_COUNTS}, max_per_concept=40, max_per_pair=20
+    )
+
+
+def test_the_published_form_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "factor_bench.jsonl"
+    path.write_text(json.dumps(LINE) + "\n\n", encoding="utf-8")
+    file = read_factor(path)
+    assert not file.official
+    assert file.samples[0].parse_b == Not(Concept("orange"))
+    assert file.samples[0].meta == {"difficulty": "easy"}
+
+
+@pytest.mark.parametrize(
+    "damage", [{"correct": "c"}, {"parse_a": {"concepts": []}}, {"parse_a": 3}, {"caption_a": None, "parse_b": {}}]
+)
+def test_a_damaged_line_is_named(tmp_path: Path, damage: dict[str, object]) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_text(json.dumps(LINE) + "\n" + json.dumps({**LINE, **damage}) + "\n", encoding="utf-8")
+    with pytest.raises(InvalidOption, match="line 2"):
+        read_factor(path)
+
+
+def test_missing_and_empty_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="cannot read"):
+        read_factor(tmp_path / "none.jsonl")
+    (tmp_path / "empty.jsonl").write_text("\n")
+    with pytest.raises(InvalidOption, match="no samples"):
+        read_factor(tmp_path / "empty.jsonl")
+
+
+def test_the_labels_make_the_right_caption_true_and_only_it(samples: list[FactorSample]) -> None:
+    _, images, _ = toy_world()
+    shown = {
+        path.name: {name for name, there in zip(CLASSES, row, strict=True) if there}
+        for path, row in zip(images.paths, images.labels, strict=True)
+    }
+    for sample in samples:
+        truths = holds(sample.parse_a, shown[sample.image]), holds(sample.parse_b, shown[sample.image])
+        if sample.correct == "both":
+            assert ordered(canonical(sample.parse_a)) == ordered(canonical(sample.parse_b))
+        elif sample.operator == "AND":  # the published protocol: one thing is there; naming both is wrong
+            assert sorted(truths) == [False, True]
+        else:
+            assert truths == ((True, False) if sample.correct == "a" else (False, True)), sample
+
+
+def test_the_protocol_is_kept(samples: list[FactorSample]) -> None:
+    images = toy_world()[1]
+    strict = build_factor(images, counts={"NEITHER": 100, "BUT_NOT": 100}, max_per_pair=5, max_per_concept=10)
+    for operator in ("NEITHER", "BUT_NOT"):
+        pairs: Counter[tuple[str, ...]] = Counter()
+        uses: Counter[str] = Counter()
+        for sample in strict:
+            if sample.operator == operator:
+                pairs.update(combinations(sorted(sample.meta["concepts"]), 2))
+                uses.update(sample.meta["concepts"])
+        assert max(pairs.values()) <= 5
+        assert max(uses.values()) <= 10
+        assert "person" not in uses
+    choices = [sample for sample in samples if sample.correct != "both"]
+    assert 0.35 < np.mean([sample.correct == "a" for sample in choices]) < 0.65
+    polarity = Counter(
+        sample.meta["polarity"] for sample in samples if sample.operator in ("NOT", "BUT_NOT", "NEITHER")
+    )
+    assert polarity["negation_correct"] == polarity["affirmation_correct"] > 0
+    assert all(len(patterns) >= 5 for patterns in PHRASINGS.values())
+    assert {sample.test_type for sample in samples} == {"operator", "equivalence", "compound", "nested"}
+
+
+def test_building_is_deterministic_and_survives_the_disk(samples: list[FactorSample], tmp_path: Path) -> None:
+    again = build_factor(
+        toy_world()[1], counts={kind: 24 for kind in PUBLISHED_COUNTS}, max_per_concept=40, max_per_pair=20
+    )
+    assert [s.to_json() for s in again] == [s.to_json() for s in samples]
+    other = build_factor(toy_world()[1], seed=1, counts={"NOT": 24}, max_per_concept=40)
+    assert [s.image for s in other] != [s.image for s in samples[:24]]
+    write_factor(samples, tmp_path / "f.jsonl")
+    read = read_factor(tmp_path / "f.jsonl").samples
+    assert [s.caption_a for s in read] == [s.caption_a for s in samples]
+    for one, two in zip(read, samples, strict=True):
+        assert canonical(one.parse_a) == canonical(two.parse_a)
+        assert canonical(one.parse_b) == canonical(two.parse_b)
+
+
+def test_a_detector_vetoes_labels_it_contradicts() -> None:
+    images = toy_world()[1]
+    blind_to_dogs = build_factor(
+        images, counts={"NOT": 60}, detector=lambda path, name: name != "dog" and name in path.stem.split()
+    )
+    wrong = [s for s in blind_to_dogs if s.meta["present"] == ["dog"]]
+    assert not wrong
+    assert any(s.meta["absent"] == ["dog"] for s in blind_to_dogs)
+    assert all(s.meta["detector_validated"] for s in blind_to_dogs)
+
+
+def test_unknown_kinds_and_useless_labels_are_refused() -> None:
+    images = toy_world()[1]
+    with pytest.raises(InvalidOption, match="XOR"):
+        build_factor(images, counts={"XOR": 1})
+    with pytest.raises(InvalidOption, match="allow no sample"):
+        build_factor(images, exclude=CLASSES)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_parser_reads_every_phrasing_as_it_is_meant(operator: str) -> None:
+    for pattern in PHRASINGS[operator]:
+        text = phrase(pattern, "traffic light", "umbrella")
+        assert ordered(canonical(parse(text))) == ordered(
+            canonical(operator_tree(operator, "traffic light", "umbrella"))
+        ), text
+
+
+def test_articles() -> None:
+    assert [article(noun) for noun in ("umbrella", "car", "skis", "hot dog")] == [
+        "an umbrella",
+        "a car",
+        "skis",
+        "a hot dog",
+    ]
+
+
+def test_logic_decides_where_words_cannot(samples: list[FactorSample]) -> None:
+    encoder, images, rows = toy_world()
+    vectors = {path.name: row for path, row in zip(images.paths, rows, strict=True)}
+    reports = {
+        mode: measure_factor(samples, LogicScorer(encoder, config=ScoringConfig(mode=mode)), vectors)
+        for mode in ("holistic", "lcse", "anchored", "routed")
+    }
+    plain = reports["holistic"]
+    assert plain.overall is not None
+    assert plain.overall < 70
+    for mode in ("lcse", "anchored", "routed"):
+        assert (reports[mode].overall or 0) > 85, mode
+        assert (reports[mode].nested or 0) > (plain.nested or 0)
+        assert set(reports[mode].compound) == {"3", "4"}
+    assert set(plain.accuracy) == set(OPERATORS)
+
+
+def test_equivalent_captions_score_alike_with_canonical_text(samples: list[FactorSample]) -> None:
+    encoder, images, rows = toy_world()
+    vectors = {path.name: row for path, row in zip(images.paths, rows, strict=True)}
+    for mode in ("lcse", "anchored"):
+        config = ScoringConfig(mode=mode, holistic="canonical")  # type: ignore[arg-type]
+        for parses in ("oracle", "own"):
+            report = measure_factor(samples, LogicScorer(encoder, config=config), vectors, parses=parses)  # type: ignore[arg-type]
+            assert report.violations == dict.fromkeys(["de_morgan", "double_neg", "comm_and", "comm_or", "all"], 0.0)
+
+
+def test_an_image_without_a_vector_is_named(samples: list[FactorSample]) -> None:
+    with pytest.raises(InvalidOption, match=r"no vector for image"):
+        measure_factor(samples[:1], LogicScorer(toy_world()[0]), {})

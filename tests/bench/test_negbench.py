@@ -1,0 +1,79 @@
+"""NegBench files are read, answered, and complained about by line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lcse_plugins import LogicScorer, ScoringConfig
+from lcse_plugins.bench.negbench import (
+    Choice,
+    measure_choices,
+    measure_recall,
+    read_choices,
+    read_retrieval_captions,
+)
+from lcse_plugins.bench.tables import choices_text
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.testing import ToyEncoder
+
+HEADER = "correct_answer,caption_0,caption_1,caption_2,caption_3,correct_answer_template,image_path\n"
+
+
+def test_the_published_columns_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "mcq.csv"
+    path.write_text(HEADER + '2,a dog,a cat,"a dog, but no cat",no dog,hybrid,val/1.jpg\n', encoding="utf-8")
+    assert read_choices(path) == [Choice("val/1.jpg", ("a dog", "a cat", "a dog, but no cat", "no dog"), 2, "hybrid")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEADER + "4,a,b,c,d,x,1.jpg\n", "line 2"),
+        (HEADER + "0,a,b,c,d,x,1.jpg\nfirst,a,b,c,d,x,1.jpg\n", "line 3"),
+        ("caption_0,image_path\n", "lacks the columns correct_answer"),
+    ],
+)
+def test_damage_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mcq.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidOption, match=said):
+        read_choices(path)
+
+
+def test_retrieval_captions_come_as_lists_or_alone(tmp_path: Path) -> None:
+    path = tmp_path / "retrieval.csv"
+    path.write_text("filepath,captions\n1.jpg,\"['a dog', 'no cat']\"\n2.jpg,a cat\n", encoding="utf-8")
+    assert read_retrieval_captions(path) == [("1.jpg", "a dog"), ("1.jpg", "no cat"), ("2.jpg", "a cat")]
+    path.write_text('filepath,captions\n1.jpg,"[\'a dog"\n', encoding="utf-8")
+    with pytest.raises(InvalidOption, match="line 2"):
+        read_retrieval_captions(path)
+    with pytest.raises(InvalidOption, match="cannot read"):
+        read_retrieval_captions(tmp_path / "none.csv")
+
+
+def test_negation_is_answered_with_logic() -> None:
+    encoder = ToyEncoder(dimension=128)
+    images = ["dog bench", "cat bench", "dog cat"]
+    rows = encoder.encode_images(images)
+    vectors = dict(zip(images, rows, strict=True))
+    choices = [
+        Choice("dog bench", ("a dog and a cat", "a dog but no cat", "a cat but no dog", "no dog"), 1, "hybrid"),
+        Choice("cat bench", ("a dog and a cat", "a dog but no cat", "a cat but no dog", "no cat"), 2, "hybrid"),
+        Choice("dog cat", ("a dog and a cat", "no cat", "no dog", "neither a dog nor a cat"), 0, "positive"),
+    ]
+    logic = measure_choices(choices, LogicScorer(encoder), vectors)
+    plain = measure_choices(choices, LogicScorer(encoder, config=ScoringConfig(mode="holistic")), vectors)
+    assert logic.accuracy == 100.0
+    assert plain.accuracy < 100.0
+    assert logic.per_kind == {"hybrid": 100.0, "positive": 100.0}
+    captions = [(0, "a dog but no cat"), (1, "a cat but no dog")]
+    recall = measure_recall(captions, LogicScorer(encoder), np.asarray(rows), depth=1)
+    assert recall == 100.0
+    assert "100.0" in choices_text({"lcse": logic}, {"lcse": recall})
+    with pytest.raises(InvalidOption):
+        measure_choices([], LogicScorer(encoder), vectors)
+    with pytest.raises(InvalidOption):
+        measure_recall([], LogicScorer(encoder), rows)

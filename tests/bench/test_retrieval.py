@@ -1,0 +1,134 @@
+"""Retrieval, retention and the rivals, in a world where the right order is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lcse_plugins import Concept, LogicScorer
+from lcse_plugins.bench.photographs import half_of, image_vectors, take_images
+from lcse_plugins.bench.remembering import RememberingEncoder
+from lcse_plugins.bench.retention import measure_retention
+from lcse_plugins.bench.retrieval import draw_questions, measure_retrieval
+from lcse_plugins.bench.rivals import best_score, make_rankers, subtraction
+from lcse_plugins.bench.tables import retention_text, retrieval_text
+from lcse_plugins.encoders.protocol import concept_vectors
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.parsing.result import Parse
+from tests.bench.worlds import toy_world
+
+
+def test_questions_are_answered_by_their_labels_and_drawn_alike() -> None:
+    images = toy_world()[1]
+    questions = draw_questions(images, pairs=6)
+    assert len(questions) == 5 * 6
+    assert [q.text for q in draw_questions(images, pairs=6)] == [q.text for q in questions]
+    assert [q.text for q in draw_questions(images, pairs=6, seed=1)] != [q.text for q in questions]
+    for question in questions:
+        assert 5 <= question.relevant.sum() <= len(images) - 5
+        if question.operator in ("NOT", "BUT_NOT", "NEITHER"):
+            assert not (question.relevant & question.excluded).any()
+        else:
+            assert not question.excluded.any()
+    with pytest.raises(InvalidOption, match="label more images"):
+        draw_questions(images, fewest=100)
+
+
+def test_logic_finds_what_words_do_not() -> None:
+    encoder, images, vectors = toy_world()
+    report = measure_retrieval(draw_questions(images, pairs=8), make_rankers(encoder, vectors))
+    mean = {name: per["mean"] for name, per in report.figures.items()}
+    assert report.misread == ()
+    for name in ("lcse", "factored", "anchored"):
+        assert mean[name].precision > mean["holistic"].precision + 20
+        assert mean[name].auc > mean["holistic"].auc + 20
+        assert (mean[name].violations or 0) < (mean["holistic"].violations or 0)
+    assert "anchored" in retrieval_text(report)
+    assert {row["operator"] for row in report.to_json()["rows"]} == {*report.questions, "mean"}
+
+
+def test_a_misreading_parser_is_found_out() -> None:
+    encoder, images, vectors = toy_world()
+    questions = draw_questions(images, pairs=2)
+    report = measure_retrieval(questions, make_rankers(encoder, vectors, modes={}), parser=lambda text: Concept(text))
+    assert len(report.misread) == len(questions)
+
+
+def test_best_score_is_qdrants() -> None:
+    distances = pytest.importorskip("qdrant_client.local.distances")
+    models = pytest.importorskip("qdrant_client.models")
+    encoder, _, vectors = toy_world(images=40)
+    dog, cat, kite = (Concept(name) for name in ("dog", "cat", "kite"))
+    for query, positive, negative in (
+        (dog & ~cat, ["dog"], ["cat"]),
+        (~dog & ~kite, [], ["dog", "kite"]),
+        (dog | cat, ["dog", "cat"], []),
+    ):
+        rows = {name: concept_vectors(encoder, [name])[0] for name in (*positive, *negative)}
+        reco = distances.RecoQuery(
+            positive=[rows[name] for name in positive],
+            negative=[rows[name] for name in negative],
+            strategy=models.RecommendStrategy.BEST_SCORE,
+        )
+        theirs = distances.calculate_recommend_best_scores(reco, vectors, models.Distance.COSINE)
+        ours = best_score(Parse(text="", query=query), encoder, vectors)
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_subtraction_is_arithmetic_on_vectors() -> None:
+    encoder, _, vectors = toy_world(images=40)
+    dog, cat = concept_vectors(encoder, ["dog", "cat"])
+    scores = subtraction(Parse(text="", query=Concept("dog") & ~Concept("cat")), encoder, vectors)
+    np.testing.assert_allclose(scores, vectors @ (dog - cat), atol=1e-6)
+
+
+def test_captions_without_logic_keep_their_ranking() -> None:
+    encoder, images, vectors = toy_world()
+    captions = [(" and ".join(path.stem.split()[:1]), i) for i, path in enumerate(images.paths[:30])]
+    captions.append(("a dog but no cat", 0))
+    report = measure_retention(encoder, vectors, captions)
+    assert report.constrained == 1
+    for mode in ("lcse", "anchored", "routed"):
+        assert report.correlation[mode] == pytest.approx(1.0)
+        assert report.correlation_all[mode] < 1.0
+    assert report.recall["holistic"][1] <= report.recall["holistic"][10]
+    assert "R@10" in retention_text(report)
+    with pytest.raises(InvalidOption, match="needs captions"):
+        measure_retention(encoder, vectors, [])
+
+
+def test_halves_are_fixed_and_disjoint() -> None:
+    images = toy_world()[1]
+    a, b = half_of(images, "A"), half_of(images, "B")
+    assert sorted([*a, *b]) == list(range(len(images)))
+    assert len(take_images(images, a)) == len(a) > 20
+    assert take_images(images, b).paths[0] == images.paths[b[0]]
+    with pytest.raises(InvalidOption):
+        half_of(images, "C")  # type: ignore[arg-type]
+
+
+def test_image_vectors_are_computed_once(tmp_path: object) -> None:
+    from pathlib import Path
+
+    from lcse_plugins.testing import ToyEncoder
+
+    folder = Path(str(tmp_path))
+    files = [folder / f"{name}.jpg" for name in ("dog", "cat", "dog kite")]
+    for file in files:
+        file.write_bytes(b"picture")
+    encoder = ToyEncoder()
+    first = image_vectors(encoder, files, cache=folder / "cache")
+    second = image_vectors(encoder, files, cache=folder / "cache")
+    np.testing.assert_array_equal(first, second)
+    assert encoder.images_encoded == 3
+
+
+def test_a_text_is_read_once() -> None:
+    encoder, _, vectors = toy_world(images=10)
+    remembering = RememberingEncoder(encoder)
+    for _ in range(3):
+        LogicScorer(remembering).rank("a dog but no cat", vectors)
+    before = encoder.texts_encoded
+    remembering.encode_texts(["a dog but no cat", "a dog"])
+    assert encoder.texts_encoded == before
+    assert remembering.encode_texts([]).shape == (0, encoder.dimension)

@@ -1,0 +1,30 @@
+"""Small labelled worlds for which the answers are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.labelled import LabelledImages
+from lcse_plugins.testing import ToyEncoder
+
+CLASSES = ("dog", "cat", "umbrella", "bench", "kite", "person")
+
+
+def toy_world(*, images: int = 120, seed: int = 0) -> tuple[ToyEncoder, LabelledImages, FloatArray]:
+    """An encoder that hears words and no operators, images named by what they show, and their vectors."""
+    rng = np.random.default_rng(seed)
+    labels = rng.random((images, len(CLASSES))) < 0.35
+    labels[np.arange(images), rng.integers(len(CLASSES), size=images)] = True
+    names = [
+        Path(
+            " ".join([*(name for name, shown in zip(CLASSES, row, strict=True) if shown), f"scenery{i % 7}"])
+            + f" {i:03d}.jpg"
+        )
+        for i, row in enumerate(labels)
+    ]
+    encoder = ToyEncoder(dimension=256)
+    vectors = encoder.encode_images([Path(name.stem.rsplit(" ", 1)[0]) for name in names])
+    return encoder, LabelledImages(paths=tuple(names), labels=labels, classes=CLASSES), vectors
