@@ -64,22 +64,17 @@ if TYPE_CHECKING:
     from lcse_plugins.search import search_steps as search_steps
 
 _HOMES = {
+    "calibrate": ("CLIP_PRESET", "Calibration", "SIGLIP2_PRESET", "load_calibration"),
+    "config": ("DEFAULT_CONFIG", "ScoringConfig"),
     "edit": ("score_arrays",),
     "encoded": ("EncodedQuery",),
-    "index": ("ImageIndex", "IndexReport"),
-    "plan": ("Plan",),
-    "pool": ("VectorPool",),
-    "results": ("Candidate", "Ranked", "Ranking"),
-    "scorer": ("LogicScorer",),
-    "search": ("VectorSource", "search_steps"),
-    "calibrate": ("CLIP_PRESET", "SIGLIP2_PRESET", "Calibration", "load_calibration"),
-    "config": ("DEFAULT_CONFIG", "ScoringConfig"),
     "encoders.protocol": ("Encoder", "concept_vectors"),
     "encoders.registry": ("available_encoders", "load_encoder"),
     "errors": ("LcseError",),
+    "fitting": ("fit_calibration",),
     "image_cache": ("ImageVectorCache",),
     "image_sources": ("ImageAccess",),
-    "fitting": ("fit_calibration",),
+    "index": ("ImageIndex", "IndexReport"),
     "parsing.cache": ("ParseCache",),
     "parsing.cached": ("CachedParser",),
     "parsing.consult": ("Patience",),
@@ -87,11 +82,27 @@ _HOMES = {
     "parsing.hybrid": ("HybridParser",),
     "parsing.openai_parser": ("OpenAIParser",),
     "parsing.result": ("Parse", "Parser"),
+    "plan": ("Plan",),
+    "pool": ("VectorPool",),
     "query": (
-        "And", "Concept", "Not", "Or", "Plain", "Query", "canonical", "concepts", "format_query",
-        "from_flat", "from_json", "to_flat", "to_json",
+        "And",
+        "Concept",
+        "Not",
+        "Or",
+        "Plain",
+        "Query",
+        "canonical",
+        "concepts",
+        "format_query",
+        "from_flat",
+        "from_json",
+        "to_flat",
+        "to_json",
     ),
-}  # fmt: skip
+    "results": ("Candidate", "Ranked", "Ranking"),
+    "scorer": ("LogicScorer",),
+    "search": ("VectorSource", "search_steps"),
+}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __version__ = "0.1.0"
