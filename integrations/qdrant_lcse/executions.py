@@ -90,8 +90,8 @@ def _in_one_trip(
     depth: int,
 ) -> _Round:
     searches = [
-        models.Prefetch(
-            query=models.NearestQuery(nearest=vector.tolist()),
+        models.Prefetch.model_construct(
+            query=models.NearestQuery.model_construct(nearest=vector.tolist()),
             using=schema.vector_name,
             filter=options.query_filter,
             params=manner.params,
@@ -122,22 +122,22 @@ def _in_two_trips(
     ids = list(dict.fromkeys(point.id for points in found for point in points))
     if not ids:
         return [], last
-    chosen = models.Filter(must=[models.HasIdCondition(has_id=ids)])
+    chosen = models.Filter(must=[models.HasIdCondition.model_construct(has_id=ids)])
     stages = [_stage(row, schema, manner, filter=chosen, limit=len(ids)) for row in formula.vectors]
     (points,) = yield Searches([_scored(formula, stages, schema, options, manner)])
     return points, last
 
 
 def _stage(row: FloatArray, schema: VectorSchema, manner: Manner, **arguments: Any) -> models.Prefetch:
-    query = models.NearestQuery(nearest=row.tolist())
-    return models.Prefetch(query=query, using=schema.vector_name, params=manner.rescoring, **arguments)
+    query = models.NearestQuery.model_construct(nearest=row.tolist())
+    return models.Prefetch.model_construct(query=query, using=schema.vector_name, params=manner.rescoring, **arguments)
 
 
 def _scored(
     formula: ScoreFormula, stages: list[models.Prefetch], schema: VectorSchema, options: Options, manner: Manner
 ) -> models.QueryRequest:
     wanted = _wanted(schema, options)
-    return models.QueryRequest(
+    return models.QueryRequest.model_construct(
         prefetch=stages, query=formula.query, params=manner.rescoring, score_threshold=formula.threshold, **wanted
     )
 

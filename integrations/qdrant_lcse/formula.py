@@ -97,7 +97,9 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
         return ScoreFormula(_checked(score), vectors, None)
     demanded = CERTAIN if min_truth >= 1.0 else min(CERTAIN, math.log(min_truth) - math.log1p(-min_truth))
     excess = _sum(truth.logit, -demanded)
-    shortfall = _sum(excess, _negative(models.AbsExpression(abs=excess)))  # zero, exactly, where the truth suffices
+    shortfall = _sum(
+        excess, _negative(models.AbsExpression.model_construct(abs=excess))
+    )  # zero, exactly, where the truth suffices
     score = _sum(score, _times(PENALTY / 2.0, shortfall))
     return ScoreFormula(_checked(score), vectors, -reach)
 
@@ -176,7 +178,7 @@ def _power_mean(parts: Sequence[_Term], gamma: float) -> _Term:
     if gamma != -1.0:
         grown = _sum(_inverse_power_mean(parts, gamma), -1.0)
         # Near certainty every power mean of p has the plain mean of w; there `grown` is rounding noise.
-        mean = _times(mean, _over(_sum(models.AbsExpression(abs=grown), BLEND), _sum(mean, BLEND)))
+        mean = _times(mean, _over(_sum(models.AbsExpression.model_construct(abs=grown), BLEND), _sum(mean, BLEND)))
     return _Term(min(part.low for part in parts), max(part.high for part in parts), known_inverse=mean)
 
 
@@ -223,7 +225,7 @@ def _extreme(parts: Sequence[_Term], *, smallest: bool) -> _Term:
     """The smallest or the largest logit: (a + b ∓ |a - b|) / 2."""
 
     def two(a: Expression, b: Expression) -> Expression:
-        apart = models.AbsExpression(abs=_sum(a, _negative(b)))
+        apart = models.AbsExpression.model_construct(abs=_sum(a, _negative(b)))
         return _times(0.5, _sum(a, b, _negative(apart) if smallest else apart))
 
     pick: Callable[[list[float]], float] = min if smallest else max
@@ -240,6 +242,7 @@ def _halving(items: Sequence[Expression], two: Callable[[Expression, Expression]
 
 
 # -------------------------------------------------------------------------------------------------- expressions
+# Built without validation: a formula has hundreds of parts, each of which would be checked against every kind.
 
 
 def _constant(value: float) -> float:
@@ -251,7 +254,11 @@ def _operand(value: Expression | float) -> Expression:
 
 
 def _sum(*parts: Expression | float) -> Expression:
-    return models.SumExpression(sum=[_operand(part) for part in parts]) if len(parts) > 1 else _operand(parts[0])
+    return (
+        models.SumExpression.model_construct(sum=[_operand(part) for part in parts])
+        if len(parts) > 1
+        else _operand(parts[0])
+    )
 
 
 def _average(parts: Sequence[Expression]) -> Expression:
@@ -260,28 +267,32 @@ def _average(parts: Sequence[Expression]) -> Expression:
 
 def _times(*parts: Expression | float) -> Expression:
     kept = [_operand(part) for part in parts if part != 1.0]
-    return models.MultExpression(mult=kept) if len(kept) > 1 else kept[0]
+    return models.MultExpression.model_construct(mult=kept) if len(kept) > 1 else kept[0]
 
 
 def _over(left: Expression | float, right: Expression | float) -> Expression:
-    return models.DivExpression(div=models.DivParams(left=_operand(left), right=_operand(right)))
+    return models.DivExpression.model_construct(
+        div=models.DivParams.model_construct(left=_operand(left), right=_operand(right))
+    )
 
 
 def _power(base: Expression, exponent: Expression | float) -> Expression:
-    return models.PowExpression(pow=models.PowParams(base=base, exponent=_operand(exponent)))
+    return models.PowExpression.model_construct(
+        pow=models.PowParams.model_construct(base=base, exponent=_operand(exponent))
+    )
 
 
 def _negative(part: Expression) -> Expression:
-    return models.NegExpression(neg=part)
+    return models.NegExpression.model_construct(neg=part)
 
 
 def _ln(part: Expression) -> Expression:
-    return models.LnExpression(ln=part)
+    return models.LnExpression.model_construct(ln=part)
 
 
 def _exp(part: Expression, reach: float) -> Expression:
     _check_exponent(reach)
-    return models.ExpExpression(exp=part)
+    return models.ExpExpression.model_construct(exp=part)
 
 
 def _check_exponent(reach: float) -> None:
@@ -299,7 +310,7 @@ def _checked(score: Expression) -> models.FormulaQuery:
 
     if size(score) > LARGEST_FORMULA:
         raise InvalidOption(f"the formula of this query has {size(score)} nodes; use execution='client'")
-    return models.FormulaQuery(formula=score)
+    return models.FormulaQuery.model_construct(formula=score)
 
 
 def _parts(node: Any) -> list[Any]:

@@ -44,8 +44,8 @@ T = TypeVar("T")
 LARGEST_NESTED = 4000
 """Up to how many candidates, times the similarities of each, `auto` nests: nesting repeats the search for each."""
 
-WIDE_BEAM = 512
-"""HNSW's beam when a query affirms nothing: its graph was built for near vectors, not for far ones."""
+BEAM, WIDE_BEAM = 256, 1024
+"""HNSW's beam for candidates, at least; and when a query affirms nothing: the graph was built for near vectors."""
 
 
 class _Search(Generic[ClientT]):
@@ -100,8 +100,8 @@ class _Search(Generic[ClientT]):
         params = options.search_params
         if options.exact:
             params = (params or models.SearchParams()).model_copy(update={"exact": True})
-        elif params is None and all(encoded.negated.values()):
-            params = models.SearchParams(hnsw_ef=WIDE_BEAM)
+        elif params is None and not encoded.edits_nothing:
+            params = models.SearchParams(hnsw_ef=WIDE_BEAM if all(encoded.negated.values()) else BEAM)
         return Manner(
             params=params, rescoring=models.SearchParams(exact=True), proves=params is not None and bool(params.exact)
         )
@@ -174,8 +174,8 @@ class LogicSearch(_Search["QdrantClient | EmbeddedClient"]):
             offset: Skip this many of the best.
             with_payload: Which payload to return.
             with_vectors: Which vectors to return.
-            search_params: How candidates are searched; by default as the collection is set up, and with a wider beam
-                when the query affirms nothing.
+            search_params: How candidates are searched; by default with a beam of 256, of 1,024 when the query affirms
+                nothing, and as the collection is set up when it states no logic.
             timeout: Seconds the server may take.
 
         Raises:

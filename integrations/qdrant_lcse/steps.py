@@ -133,9 +133,9 @@ def together(conversations: Sequence[Steps], *, collection: str, options: Option
 
 
 def nearest(schema: VectorSchema, vector: FloatArray, options: Options, **arguments: Any) -> models.QueryRequest:
-    """A plain vector query for the points that pass the filter."""
-    return models.QueryRequest(
-        query=models.NearestQuery(nearest=vector.tolist()),
+    """A plain vector query for the points that pass the filter; not validated, which would look at every number."""
+    return models.QueryRequest.model_construct(
+        query=models.NearestQuery.model_construct(nearest=vector.tolist()),
         using=schema.vector_name,
         filter=options.query_filter,
         **arguments,
