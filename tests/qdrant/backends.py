@@ -115,4 +115,4 @@ def fill(
         ]
         client.upsert(name, points, wait=True)
     if isinstance(client, EmbeddedClient):
-        assert client.optimize(name)
+        client.optimize(name)

@@ -40,6 +40,8 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     with opened(request.param, tmp_path_factory.mktemp("engine")) as client:
         for name, distance in DISTANCES.items():
             fill(client, f"lcse-{name}", VECTORS, distance=distance, quantised=name == "int8")
+            if request.param == "engine":
+                assert client.get_collection(f"lcse-{name}").indexed_vectors_count == POINTS
         yield client
         for name in DISTANCES:
             client.delete_collection(f"lcse-{name}")

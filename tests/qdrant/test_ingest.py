@@ -1,0 +1,97 @@
+"""Pictures into a collection: resumable, broken ones listed, other encoders refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from qdrant_client import QdrantClient, models
+from qdrant_lcse import LogicSearch, index_images
+from qdrant_lcse.embedded import EmbeddedClient
+
+from lcse_plugins import LogicScorer
+from lcse_plugins.errors import CollectionError, InvalidOption
+from lcse_plugins.testing import ToyEncoder
+
+ENCODER = ToyEncoder(dimension=16)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pictures = tmp_path / "pictures"
+    (pictures / "more").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for i in range(7):
+        pixels = rng.integers(0, 255, (12, 12, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(pictures / ("more" if i > 4 else ".") / f"{i}.png")
+    (pictures / "0 again.png").write_bytes((pictures / "0.png").read_bytes())
+    (pictures / "broken.png").write_bytes(b"not a picture")
+    return pictures
+
+
+def test_a_folder_is_indexed_and_searched(folder: Path) -> None:
+    client = QdrantClient(":memory:")
+    report = index_images(
+        client, "photos", folder, ENCODER, payload=lambda path: {"name": path.name}, batch_size=3, progress=False
+    )
+    assert (report.indexed, report.present) == (7, 1)
+    assert [Path(fault.source).name for fault in report.broken] == ["broken.png"]
+    assert report.images_per_second > 0
+    assert client.count("photos").count == 7
+    hits = LogicSearch(client, "photos", LogicScorer(ENCODER)).query("dog and no cat", limit=3)
+    payload = hits.points[0].payload or {}
+    assert Path(payload["path"]).name == payload["name"]
+    assert payload["encoder_id"] == ENCODER.encoder_id
+
+
+def test_a_second_run_encodes_only_what_is_new(folder: Path, tmp_path: Path) -> None:
+    with EmbeddedClient(tmp_path / "engine") as client:
+        half = sorted(folder.glob("*.png"))[:3]
+        first = index_images(client, "photos", half, ENCODER, progress=False)
+        encoded = ENCODER.images_encoded
+        second = index_images(client, "photos", folder, ENCODER, progress=False)
+        assert ENCODER.images_encoded - encoded == second.indexed == 7 - first.indexed
+        third = index_images(client, "photos", folder, ENCODER, progress=False)
+        assert (third.indexed, third.present, len(third.broken)) == (0, 8, 1)
+
+
+def test_an_interrupted_run_goes_on(folder: Path) -> None:
+    client = QdrantClient(":memory:")
+
+    def stop(path: Path) -> dict[str, object]:
+        if path.name == "3.png":
+            raise KeyboardInterrupt
+        return {}
+
+    with pytest.raises(KeyboardInterrupt):
+        index_images(client, "photos", folder, ENCODER, payload=stop, batch_size=2, progress=False)
+    stored = client.count("photos").count
+    assert 0 < stored < 7
+    assert index_images(client, "photos", folder, ENCODER, progress=False).indexed == 7 - stored
+
+
+def test_collections_of_others_are_refused(folder: Path) -> None:
+    client = QdrantClient(":memory:")
+    index_images(client, "photos", folder, ENCODER, progress=False)
+    other = ToyEncoder({"dog": np.eye(16)[0]})
+    with pytest.raises(CollectionError, match="holds vectors of encoder"):
+        index_images(client, "photos", folder, other, progress=False)
+    with pytest.raises(CollectionError, match="16 dimensions, the encoder's 8"):
+        index_images(client, "photos", folder, ToyEncoder(dimension=8), progress=False)
+    euclid = models.VectorParams(size=16, distance=models.Distance.EUCLID)
+    client.create_collection("far", vectors_config=euclid)
+    with pytest.raises(CollectionError, match="Euclid"):
+        index_images(client, "far", folder, ENCODER, progress=False)
+    with pytest.raises(InvalidOption):
+        index_images(client, "photos", folder, ENCODER, batch_size=0, progress=False)
+
+
+def test_named_vectors_and_a_progress_bar(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    client = QdrantClient(":memory:")
+    report = index_images(client, "photos", folder, ENCODER, vector_name="image")
+    assert report.indexed == 7
+    assert "pictures" in capsys.readouterr().err
+    search = LogicSearch(client, "photos", LogicScorer(ENCODER), vector_name="image")
+    assert len(search.query("dog and no cat")) == 7

@@ -1,0 +1,243 @@
+"""LogicSearch as its users meet it: options, kinds of collections, evidence, and errors before any search."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+from qdrant_client import AsyncQdrantClient, QdrantClient, models
+from qdrant_lcse import AsyncLogicSearch, LogicSearch
+from qdrant_lcse.embedded import EmbeddedClient
+
+from lcse_plugins import Concept, LogicScorer, VectorPool
+from lcse_plugins.errors import CollectionError, InvalidOption
+from lcse_plugins.testing import ToyEncoder
+from tests.qdrant.backends import ENCODER, OPERATORS, PERSON, SCORER, UMBRELLA, fill, image_vectors
+
+VECTORS = image_vectors(120)
+BUT_NOT = UMBRELLA & ~PERSON
+EXECUTIONS = ["client", "nested", "two-trip"]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[QdrantClient]:
+    with warnings.catch_warnings():
+        made = QdrantClient(":memory:")
+    fill(made, "photos", VECTORS)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=EXECUTIONS)
+def search(request: pytest.FixtureRequest, client: QdrantClient) -> LogicSearch:
+    return LogicSearch(client, "photos", SCORER, execution=request.param)
+
+
+def test_points_carry_scores_payload_and_evidence(search: LogicSearch) -> None:
+    hits = search.query("umbrella and no person", limit=5, candidates=2000)
+    assert len(hits) == 5
+    assert hits.parse.query == BUT_NOT
+    assert hits.execution == search.execution
+    assert [point.score for point in hits] == sorted((point.score for point in hits), reverse=True)
+    for point, ranked in zip(hits.points, hits.ranking, strict=True):
+        assert point.id == ranked.id == ranked.candidate.payload["place"]
+        assert point.score == ranked.score
+        assert point.vector is None
+        similarities = VECTORS[int(point.id)] @ SCORER.encode(BUT_NOT).matrix.T
+        assert [item.concept for item in ranked.evidence] == ["umbrella", "person"]
+        assert ranked.evidence[1].negated
+        np.testing.assert_allclose([item.similarity for item in ranked.evidence], similarities[1:], atol=1e-6)
+        assert ranked.holistic == pytest.approx(ranked.score - ranked.correction)
+    assert "umbrella ✓" in hits.explain()
+
+
+def test_pages_follow_each_other(search: LogicSearch) -> None:
+    whole = search.query(BUT_NOT, limit=9, candidates=2000)
+    pages = [search.query(BUT_NOT, limit=3, offset=start, candidates=2000) for start in (0, 3, 6)]
+    assert [p.id for page in pages for p in page.points] == [p.id for p in whole.points]
+    assert [r.id for r in pages[2].ranking] == [p.id for p in whole.points[6:]]
+
+
+def test_a_batch_is_its_queries_one_by_one(search: LogicSearch) -> None:
+    queries = [OPERATORS[name] for name in ("NOT", "BUT NOT", "OR")]
+    together = search.query_batch(queries, limit=4, candidates=900)
+    alone = [search.query(query, limit=4, candidates=900) for query in queries]
+    assert [[p.id for p in hits] for hits in together] == [[p.id for p in hits] for hits in alone]
+    assert search.query_batch([], limit=4) == []
+
+
+def test_only_what_was_asked_for_comes_back(search: LogicSearch) -> None:
+    bare = search.query(BUT_NOT, limit=2, with_payload=False)
+    assert [(point.payload, point.vector) for point in bare] == [(None, None), (None, None)]
+    some = search.query(BUT_NOT, limit=2, with_payload=["tenant"], with_vectors=True)
+    for point in some:
+        assert set(point.payload or {}) == {"tenant"}
+        np.testing.assert_allclose(np.asarray(point.vector), VECTORS[int(point.id)], atol=1e-6)
+
+
+def test_a_filter_holds_for_every_search(search: LogicSearch) -> None:
+    tenant = models.Filter(must=[models.FieldCondition(key="tenant", match=models.MatchValue(value=2))])
+    hits = search.query(BUT_NOT, limit=50, query_filter=tenant, candidates=2000)
+    places = np.arange(2, 120, 7)
+    best, _ = VectorPool(VECTORS[places]).top(SCORER.encode(BUT_NOT))
+    assert [point.id for point in hits] == places[best].tolist()
+    assert hits.exact
+    nobody = models.Filter(must=[models.FieldCondition(key="tenant", match=models.MatchValue(value=99))])
+    assert search.query(BUT_NOT, query_filter=nobody).points == []
+
+
+def test_queries_without_logic_rank_as_the_encoder_does(search: LogicSearch, client: QdrantClient) -> None:
+    hits = search.query("umbrella", limit=20)
+    plain = client.query_points("photos", query=ENCODER.encode_texts(["umbrella"])[0].tolist(), limit=20)
+    assert [point.id for point in hits] == [point.id for point in plain.points]
+    assert hits.execution == "linear"
+
+
+def test_one_negation_is_one_plain_search(client: QdrantClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[models.QueryRequest] = []
+    run = client.query_batch_points
+
+    def watched(collection_name: str, requests: list[models.QueryRequest], **options: Any) -> Any:
+        sent.extend(requests)
+        return run(collection_name, requests, **options)
+
+    monkeypatch.setattr(client, "query_batch_points", watched)
+    hits = LogicSearch(client, "photos", SCORER, execution="nested").query("no umbrella")
+    assert hits.execution == "linear"
+    assert hits.exact
+    assert len(sent) == 1
+    assert isinstance(sent[0].query, models.NearestQuery)
+    assert sent[0].prefetch is None
+
+
+def test_named_vectors_and_uuids(tmp_path: Path) -> None:
+    ids = [str(UUID(int=i)) for i in range(len(VECTORS))]
+    best, _ = VectorPool(VECTORS).top(SCORER.encode(BUT_NOT), limit=3)
+    for made in (QdrantClient(":memory:"), EmbeddedClient(tmp_path)):
+        fill(made, "named", VECTORS, ids=ids, vector_name="image")
+        for execution in EXECUTIONS:
+            found = LogicSearch(made, "named", SCORER, vector_name="image", execution=execution)  # type: ignore[arg-type]
+            hits = found.query(BUT_NOT, limit=3, candidates=2000, with_vectors=["image"])
+            assert [point.id for point in hits] == [ids[i] for i in best]
+            assert isinstance(hits.points[0].vector, dict)
+        with pytest.raises(CollectionError, match=r"no unnamed vectors.*'image'"):
+            LogicSearch(made, "named", SCORER).query(BUT_NOT)
+        made.close()
+
+
+def test_points_without_the_vector_are_passed_over() -> None:
+    made = QdrantClient(":memory:")
+    params = models.VectorParams(size=48, distance=models.Distance.COSINE)
+    made.create_collection("mixed", vectors_config={"image": params, "text": params})
+    vectors = {i: {"image": VECTORS[i].tolist()} if i % 2 else {"text": VECTORS[i].tolist()} for i in range(40)}
+    made.upsert("mixed", [models.PointStruct(id=i, vector=v) for i, v in vectors.items()])
+    for execution in EXECUTIONS:
+        found = LogicSearch(made, "mixed", SCORER, vector_name="image", execution=execution)  # type: ignore[arg-type]
+        hits = found.query(BUT_NOT, limit=40)
+        assert sorted(int(point.id) for point in hits) == list(range(1, 40, 2))
+
+
+def test_what_cannot_be_scored_is_refused_before_any_search() -> None:
+    made = QdrantClient(":memory:")
+    made.create_collection("euclid", vectors_config=models.VectorParams(size=48, distance=models.Distance.EUCLID))
+    made.create_collection("manhattan", vectors_config=models.VectorParams(size=48, distance=models.Distance.MANHATTAN))
+    many = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
+    cosine = models.Distance.COSINE
+    made.create_collection(
+        "many", vectors_config=models.VectorParams(size=48, distance=cosine, multivector_config=many)
+    )
+    made.create_collection("short", vectors_config=models.VectorParams(size=8, distance=cosine))
+    made.create_collection("long", vectors_config=models.VectorParams(size=48, distance=models.Distance.DOT))
+    made.upsert("long", [models.PointStruct(id=1, vector=(3 * VECTORS[0]).tolist())])
+    reasons = {
+        "nowhere": "not found",
+        "euclid": "Euclid",
+        "manhattan": "Manhattan",
+        "many": "several vectors per point",
+        "short": "8 dimensions, the encoder's 48",
+        "long": "length 3.0",
+    }
+    for name, reason in reasons.items():
+        with pytest.raises(CollectionError, match=reason) as caught:
+            LogicSearch(made, name, SCORER).query(BUT_NOT)
+        assert caught.value.collection == name
+    with pytest.raises(CollectionError, match="no vectors named 'image'"):
+        LogicSearch(made, "short", SCORER, vector_name="image").query(BUT_NOT)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"limit": 0}, {"offset": -1}, {"candidates": 0}, {"min_truth": 1.5}, {"timeout": 0}],
+)
+def test_options_out_of_range(search: LogicSearch, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption):
+        search.query(BUT_NOT, **options)
+
+
+def test_unknown_execution(client: QdrantClient) -> None:
+    with pytest.raises(InvalidOption, match="two-trip"):
+        LogicSearch(client, "photos", SCORER, execution="fast")  # type: ignore[arg-type]
+
+
+def test_auto_scores_here_what_no_formula_can_hold(tmp_path: Path) -> None:
+    deep: Any = UMBRELLA
+    for _ in range(8):
+        deep = ((deep | Concept("dog")) & PERSON) | Concept("car")
+    with EmbeddedClient(tmp_path) as made:
+        fill(made, "photos", VECTORS)
+        assert LogicSearch(made, "photos", SCORER).query(BUT_NOT).execution == "nested"
+        assert LogicSearch(made, "photos", SCORER).query(BUT_NOT, candidates=5000).execution == "two-trip"
+        assert LogicSearch(made, "photos", SCORER).query(deep).execution == "client"
+        with pytest.raises(InvalidOption, match="nodes"):
+            LogicSearch(made, "photos", SCORER, execution="nested").query(deep)
+
+
+def test_a_collection_made_anew_is_looked_at_anew() -> None:
+    made = QdrantClient(":memory:")
+    fill(made, "photos", VECTORS)
+    search = LogicSearch(made, "photos", SCORER)
+    search.query(BUT_NOT)
+    made.delete_collection("photos")
+    with pytest.raises(CollectionError, match="not found"):
+        search.query(BUT_NOT)
+    fill(made, "photos", VECTORS, distance=models.Distance.EUCLID)
+    with pytest.raises(CollectionError, match="Euclid"):
+        search.query(BUT_NOT)
+
+
+def test_embedded_collections_can_be_opened_again(tmp_path: Path) -> None:
+    with EmbeddedClient(tmp_path) as made:
+        fill(made, "photos", VECTORS)
+        first = LogicSearch(made, "photos", SCORER).query(BUT_NOT)
+    with EmbeddedClient(tmp_path) as made:
+        again = LogicSearch(made, "photos", SCORER).query(BUT_NOT)
+        assert [point.id for point in again] == [point.id for point in first]
+        assert made.delete_collection("photos")
+        assert not made.collection_exists("photos")
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+async def test_the_asynchronous_face_gives_the_same_answer(client: QdrantClient, execution: Any) -> None:
+    made = AsyncQdrantClient(":memory:")
+    await made.create_collection("photos", vectors_config=models.VectorParams(size=48, distance=models.Distance.COSINE))
+    points = [models.PointStruct(id=i, vector=row) for i, row in enumerate(VECTORS.tolist())]
+    await made.upsert("photos", points)
+    search = AsyncLogicSearch(made, "photos", SCORER, execution=execution)
+    hits = await search.query("umbrella and no person", limit=5, candidates=2000)
+    wanted = LogicSearch(client, "photos", SCORER, execution=execution).query(BUT_NOT, limit=5, candidates=2000)
+    assert [p.id for p in hits] == [p.id for p in wanted]
+    assert [p.score for p in hits] == pytest.approx([p.score for p in wanted])
+    assert hits.execution == execution
+    assert len(await search.query_batch([BUT_NOT, UMBRELLA], limit=2)) == 2
+    with pytest.raises(CollectionError, match="not found"):
+        await AsyncLogicSearch(made, "nowhere", SCORER).query(BUT_NOT)
+
+
+def test_another_encoder_of_the_same_length_still_answers(client: QdrantClient) -> None:
+    other = LogicScorer(ToyEncoder({"umbrella": np.eye(48)[0], "person": np.eye(48)[1]}))
+    assert len(LogicSearch(client, "photos", other).query(BUT_NOT)) == 10
