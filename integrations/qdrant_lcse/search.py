@@ -42,7 +42,7 @@ ClientT = TypeVar("ClientT", bound="QdrantClient | EmbeddedClient | AsyncQdrantC
 T = TypeVar("T")
 
 LARGEST_NESTED = 4000
-"""Up to how many candidates, times the similarities of each, `auto` nests: nesting repeats the search for each."""
+"""Up to how many points looked at `auto` nests: nesting repeats every candidate search for each similarity."""
 
 BEAM, WIDE_BEAM = 256, 1024
 """HNSW's beam for candidates, at least; and when a query affirms nothing: the graph was built for near vectors."""
@@ -88,7 +88,9 @@ class _Search(Generic[ClientT]):
         formula = self._formula(encoded, schema, options)
         if formula is None:
             return client_steps(encoded, schema, options, manner)
-        small = len(formula.vectors) * options.candidates <= LARGEST_NESTED
+        searches = len(encoded.plan.candidates)
+        beam = max(options.depth(searches), (manner.params and manner.params.hnsw_ef) or 0)
+        small = len(formula.vectors) * searches * beam <= LARGEST_NESTED
         execution: Literal["nested", "two-trip"] = "nested" if small else "two-trip"
         if self.execution == "nested" or self.execution == "two-trip":
             execution = self.execution

@@ -1,9 +1,6 @@
 """Logic inside Qdrant: what it finds of the true top 10, and what it costs beside a plain query.
 
-The engine is Qdrant's own, embedded in this process. The vectors have the structure of real ones: photographs encoded
-by the given encoder, then resampled to size. Each row is one photograph moved by half the difference of two others (so
-that it varies as photographs do), turned into the wanted dimension by a random isometry (which keeps every cosine), and
-jittered by Gaussian noise of length `NOISE`.
+The engine is Qdrant's own, embedded in this process; the vectors are photographs', resampled to size (see `resampled`).
 """
 
 from __future__ import annotations
@@ -11,7 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
@@ -21,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.calibrate import Calibration
+from lcse_plugins.bench.resampled import NOISE, WidenedEncoder, resample
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.images import walk_images
-from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource
+from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.encoders.starter import StarterEncoder
 from lcse_plugins.errors import InvalidOption, MissingExtra
 from lcse_plugins.pool import VectorPool
@@ -35,13 +32,12 @@ if TYPE_CHECKING:
     from qdrant_lcse import LogicSearch
     from qdrant_lcse.embedded import EmbeddedClient
 
-__all__ = ["CANDIDATES", "OPERATORS", "Measured", "resample", "run", "table"]
+__all__ = ["CANDIDATES", "OPERATORS", "Measured", "run", "table"]
 
 CANDIDATES = {"nested": (100, 300, 1_000), "two-trip": (100, 300, 1_000, 10_000)}
 """How many points each way of scoring is asked to score; nesting repeats its searches and is not meant for many."""
 
 LIMIT = 10
-NOISE = 0.45
 COLLECTION = "bench"
 WORDS = (
     "umbrella", "person", "dog", "car", "bench", "cat", "truck", "bus", "chair", "dining table", "bottle", "bird",
@@ -124,7 +120,7 @@ def run(
     if len(paths) < 3:
         raise InvalidOption(f"{images} holds {len(paths)} pictures; at least 3 are needed")
     progress(f"encoding {len(paths)} photographs")
-    wide = _Widened(encoder, dimension, rng)
+    wide = WidenedEncoder(encoder, dimension, rng)
     vectors = resample(wide.encode_images(paths), points, rng)
     scorer, pool = LogicScorer(wide), VectorPool(vectors, assume_unit=True)
     results: list[Measured] = []
@@ -156,15 +152,6 @@ def run(
     }
 
 
-def resample(photographs: FloatArray, rows: int, rng: np.random.Generator) -> FloatArray:
-    """(rows, d) unit vectors with the structure of (n, d) photographs: one of them, moved and jittered."""
-    chosen, towards, away = (rng.integers(0, len(photographs), rows) for _ in range(3))
-    vectors = photographs[chosen] + 0.5 * (photographs[towards] - photographs[away]) / np.float32(np.sqrt(2.0))
-    dimension = photographs.shape[1]
-    vectors += (NOISE / np.sqrt(dimension)) * rng.standard_normal(vectors.shape, dtype=np.float32)
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
-
-
 def table(result: dict[str, Any]) -> str:
     """The rows as text."""
     lines = [
@@ -177,35 +164,6 @@ def table(result: dict[str, Any]) -> str:
             f"{row['milliseconds']:>8.2f}{row['ratio']:>9.1f}{row['processor_ratio']:>7.1f}"
         )
     return "\n".join(lines)
-
-
-class _Widened:
-    """An encoder whose vectors are turned into more dimensions by a random isometry: every cosine stays."""
-
-    def __init__(self, encoder: Encoder, dimension: int, rng: np.random.Generator) -> None:
-        if dimension < encoder.dimension:
-            raise InvalidOption(f"dimension is at least the encoder's {encoder.dimension}, not {dimension}")
-        self._encoder = encoder
-        self._turn = np.linalg.qr(rng.standard_normal((dimension, encoder.dimension)))[0].T.astype(np.float32)
-
-    @property
-    def encoder_id(self) -> str:
-        return f"{self._encoder.encoder_id}/widened-{self.dimension}"
-
-    @property
-    def dimension(self) -> int:
-        return int(self._turn.shape[1])
-
-    @property
-    def calibration(self) -> Calibration | None:
-        own = self._encoder.calibration
-        return None if own is None else Calibration(mu=own.mu, beta=own.beta)
-
-    def encode_texts(self, texts: Sequence[str]) -> FloatArray:
-        return np.asarray(self._encoder.encode_texts(texts) @ self._turn)
-
-    def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
-        return np.asarray(self._encoder.encode_images(images, batch_size=batch_size) @ self._turn)
 
 
 def _concepts(rng: np.random.Generator) -> list[Concept]:
