@@ -1,8 +1,8 @@
 """As many vectors as wanted, with the structure of real ones.
 
 A row is one photograph's vector, moved by half the difference of two others (so that it varies as photographs do) and
-jittered by Gaussian noise of length `NOISE`. For more dimensions than the encoder has, its space is turned into a larger
-one by a random isometry, which keeps every cosine.
+jittered by Gaussian noise of length `NOISE`. For more dimensions than the encoder has, its space is turned into a
+larger one by a random isometry, which keeps every cosine.
 """
 
 from __future__ import annotations
