@@ -56,12 +56,15 @@ if TYPE_CHECKING:
     from lcse_plugins.query import from_json as from_json
     from lcse_plugins.query import to_flat as to_flat
     from lcse_plugins.query import to_json as to_json
+    from lcse_plugins.regions import RegionPool as RegionPool
+    from lcse_plugins.regions import encode_regions as encode_regions
     from lcse_plugins.results import Candidate as Candidate
     from lcse_plugins.results import Ranked as Ranked
     from lcse_plugins.results import Ranking as Ranking
     from lcse_plugins.scorer import LogicScorer as LogicScorer
     from lcse_plugins.search import VectorSource as VectorSource
     from lcse_plugins.search import search_steps as search_steps
+    from lcse_plugins.unlabelled import estimate_calibration as estimate_calibration
 
 _HOMES = {
     "calibrate": ("CLIP_PRESET", "Calibration", "SIGLIP2_PRESET", "load_calibration"),
@@ -84,6 +87,8 @@ _HOMES = {
     "parsing.result": ("Parse", "Parser"),
     "plan": ("Plan",),
     "pool": ("VectorPool",),
+    "regions": ("RegionPool", "encode_regions"),
+    "unlabelled": ("estimate_calibration",),
     "query": (
         "And",
         "Concept",

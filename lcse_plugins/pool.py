@@ -122,6 +122,10 @@ class VectorPool:
                 leaders.add(near + part.start, block[near])
         return leaders.ranked()
 
+    def similarities(self, encoded: EncodedQuery, positions: slice | NDArray[np.intp]) -> FloatArray:
+        """(k, 1 + m) products of the rows at these positions with the query's vectors."""
+        return np.asarray(np.asarray(self.vectors[positions], dtype=np.float32) @ encoded.matrix.T)
+
     def _score_all(self, encoded: EncodedQuery) -> tuple[FloatArray, FloatArray]:
         """(n,) scores and (n,) truths of all rows."""
         scores = np.empty(len(self), dtype=np.float32)

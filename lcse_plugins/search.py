@@ -92,8 +92,7 @@ def rank_pool(
             "encode both with the same encoder"
         )
     best, scores = pool.top(encoded, limit=limit, min_truth=min_truth)
-    rows = np.asarray(pool.vectors[best], dtype=np.float32)
-    similarities = rows @ encoded.matrix.T
+    similarities = pool.similarities(encoded, best)
     _, truths = encoded.score_similarities(similarities)
     holistic = scores if encoded.edits_nothing else similarities[:, 0]
     columns = zip(

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import InvalidOption, LabelFileError
 from lcse_plugins.labelled import LabelledImages
+from lcse_plugins.regions import encode_regions
 
-__all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "take_images"]
+__all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "region_vectors", "take_images"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total)."""
@@ -85,6 +86,25 @@ def image_vectors(
         rows[start : start + len(part)] = encoder.encode_images(part)
         if progress is not None:
             progress(start + len(part), len(paths))
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        np.save(kept, rows)
+    return rows
+
+
+def region_vectors(
+    encoder: Encoder, paths: Sequence[Path], *, cache: str | Path | None = None, progress: Progress | None = None
+) -> FloatArray:
+    """(n, r, d) vectors of the regions of pictures, kept like `image_vectors`."""
+    kept = None if cache is None else Path(cache) / f"regions-{_identity(encoder, paths)}.npy"
+    if kept is not None and kept.is_file():
+        return np.asarray(np.load(kept), dtype=np.float32)
+
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(done, len(paths))
+
+    rows = encode_regions(encoder, paths, progress=report)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         np.save(kept, rows)

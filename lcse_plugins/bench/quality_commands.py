@@ -29,6 +29,7 @@ __all__ = ["factor", "factor_build", "negbench", "retention", "retrieval"]
 @label_options
 @click.option("--pairs", default=250, show_default=True, help="Pairs of classes to ask about.")
 @click.option("--fewest", default=5, show_default=True, help="Answers, and other images, every query has at least.")
+@click.option("--regions", is_flag=True, help="Also encode five tiles of every image, and rank with them.")
 @encoder_options
 @common_options
 def retrieval(
@@ -37,6 +38,7 @@ def retrieval(
     half: Half | None,
     pairs: int,
     fewest: int,
+    regions: bool,
     as_json: bool,
     seed: int,
     limit: int | None,
@@ -45,14 +47,19 @@ def retrieval(
     **model: Any,
 ) -> None:
     """Ask logical queries over LABELS and judge the first ten images, for rivals and for every mode."""
+    from lcse_plugins.bench.photographs import region_vectors
     from lcse_plugins.bench.retrieval import draw_questions, measure_retrieval
     from lcse_plugins.bench.rivals import make_rankers
     from lcse_plugins.bench.tables import retrieval_text
 
     data = load_labelled(labels, images, half, limit, **model)
     questions = draw_questions(data.images, pairs=pairs, fewest=fewest, seed=seed)
+    tiles = None
+    if regions:
+        with progress_bar("encoding regions") as progress:
+            tiles = region_vectors(data.encoder, data.images.paths, cache=model["cache"], progress=progress)
     with progress_bar("asking") as progress:
-        rankers = make_rankers(data.encoder, data.vectors, calibration=data.calibration)
+        rankers = make_rankers(data.encoder, data.vectors, calibration=data.calibration, regions=tiles)
         report = measure_retrieval(questions, rankers, progress=progress)
     used = data.calibration or data.encoder.calibration
     finish(

@@ -102,8 +102,10 @@ def _calibration(record: Mapping[str, Any]) -> str:
 TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "retrieval": _retrieval,
     "retrieval-half-b": _retrieval,
+    "retrieval-preset": _retrieval,
     "retrieval-regions": _retrieval,
     "factor": _factor,
+    "factor-half-b": _factor,
     "retention": _retention,
     "calibrate": _calibration,
     "calibrate-anchored": _calibration,

@@ -12,7 +12,9 @@ from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.parsing.result import Parse
+from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import canonical, leaves
+from lcse_plugins.regions import RegionPool, estimate_region_calibration
 from lcse_plugins.scorer import LogicScorer
 
 __all__ = ["MODES", "Ranker", "best_score", "make_rankers", "subtraction"]
@@ -29,6 +31,7 @@ MODES: Mapping[str, ScoringConfig] = {
     "routed": ScoringConfig(mode="routed"),
     "anchored": ScoringConfig(mode="anchored"),
     "anchored, canonical text": ScoringConfig(mode="anchored", holistic="canonical"),
+    "anchored, minmax": ScoringConfig(mode="anchored", aggregator="minmax"),
 }
 """Name in reports → how it scores."""
 
@@ -39,6 +42,7 @@ def make_rankers(
     *,
     calibration: Calibration | None = None,
     modes: Mapping[str, ScoringConfig] = MODES,
+    regions: FloatArray | None = None,
 ) -> dict[str, Ranker]:
     """Every way of scoring (n, d) image vectors, by name.
 
@@ -47,20 +51,28 @@ def make_rankers(
         vectors: (n, d) unit rows.
         calibration: μ and β; by default the encoder's preset.
         modes: Our own ways; the rivals from other tools are always among them.
+        regions: (n, r, d) vectors of regions; `anchored` then also runs with them, calibrated without labels.
     """
     rankers: dict[str, Ranker] = {
         "subtraction": lambda parse: subtraction(parse, encoder, vectors),
         "best score": lambda parse: best_score(parse, encoder, vectors),
     }
     for name, config in modes.items():
-        rankers[name] = _mode_ranker(LogicScorer(encoder, calibration=calibration, config=config), vectors)
+        scorer = LogicScorer(encoder, calibration=calibration, config=config)
+        rankers[name] = _mode_ranker(scorer, VectorPool(vectors))
+    if regions is not None:
+        fitting = estimate_region_calibration(encoder, vectors, regions)
+        scorer = LogicScorer(encoder, calibration=fitting, config=MODES["anchored"])
+        rankers["anchored, regions"] = _mode_ranker(scorer, RegionPool(vectors, regions))
     return rankers
 
 
-def _mode_ranker(scorer: LogicScorer, vectors: FloatArray) -> Ranker:
+def _mode_ranker(scorer: LogicScorer, pool: VectorPool) -> Ranker:
+    everything = slice(0, len(pool))
+
     def rank(parse: Parse) -> NDArray[np.floating]:
         encoded = scorer.encode(parse)
-        return encoded.score_similarities(vectors @ encoded.matrix.T)[0]
+        return encoded.score_similarities(pool.similarities(encoded, everything))[0]
 
     return rank
 

@@ -187,9 +187,9 @@ def test_equivalent_captions_score_alike_with_canonical_text(samples: list[Facto
     encoder, images, rows = toy_world()
     vectors = {path.name: row for path, row in zip(images.paths, rows, strict=True)}
     for mode in ("lcse", "anchored"):
-        config = ScoringConfig(mode=mode, holistic="canonical")  # type: ignore[arg-type]
+        config = ScoringConfig(mode=mode, holistic="canonical")
         for parses in ("oracle", "own"):
-            report = measure_factor(samples, LogicScorer(encoder, config=config), vectors, parses=parses)  # type: ignore[arg-type]
+            report = measure_factor(samples, LogicScorer(encoder, config=config), vectors, parses=parses)
             assert report.violations == dict.fromkeys(["de_morgan", "double_neg", "comm_and", "comm_or", "all"], 0.0)
 
 

@@ -1,0 +1,97 @@
+"""Evidence from regions: what a tile shows counts, and a query without logic ranks as before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lcse_plugins import LogicScorer, ScoringConfig, VectorPool
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidCandidate
+from lcse_plugins.regions import REGIONS, RegionPool, encode_regions, estimate_region_calibration
+from lcse_plugins.testing import ToyEncoder
+
+WHOLES = ["street car", "street", "street tree", "park dog", "park"]
+TILES = {1: (3, "person"), 4: (0, "dog")}
+"""Image → which tile shows something that its whole vector does not."""
+
+
+def pools() -> tuple[ToyEncoder, VectorPool, RegionPool]:
+    encoder = ToyEncoder(dimension=256)
+    vectors = encoder.encode_images(WHOLES)
+    regions = np.repeat(vectors[:, None, :], len(REGIONS), axis=1)
+    for image, (tile, word) in TILES.items():
+        regions[image, tile] = encoder.encode_images([word])[0]
+    return encoder, VectorPool(vectors, ids=WHOLES), RegionPool(vectors, regions, ids=WHOLES)
+
+
+@pytest.mark.parametrize("mode", ["lcse", "anchored", "factored"])
+def test_a_thing_in_a_corner_counts(mode: str) -> None:
+    encoder, whole, regional = pools()
+    scorer = LogicScorer(encoder, config=ScoringConfig(mode=mode))  # type: ignore[arg-type]
+    query = "a street but no person"
+    assert scorer.rank(query, whole)[-1].id != "street"
+    before = {r.id: r for r in scorer.rank(query, whole)}["street"]
+    after = {r.id: r for r in scorer.rank(query, regional)}["street"]
+    assert after.truth < 0.5 < before.truth
+    assert after.evidence[1].similarity == pytest.approx(1.0, abs=1e-5)
+    assert after.score < before.score
+    either = "a dog or a car"
+    assert "park" not in [r.id for r in scorer.rank(either, whole, min_truth=0.5)]
+    assert "park" in [r.id for r in scorer.rank(either, regional, limit=3, min_truth=0.5)]
+
+
+def test_without_logic_nothing_changes() -> None:
+    encoder, whole, regional = pools()
+    scorer = LogicScorer(encoder)
+    one, other = scorer.rank("a dog in the park", whole), scorer.rank("a dog in the park", regional)
+    assert [(r.id, r.score, r.holistic) for r in one] == [(r.id, r.score, r.holistic) for r in other]
+
+
+def test_the_top_is_the_head_of_the_whole_ranking() -> None:
+    encoder, _, regional = pools()
+    scorer = LogicScorer(encoder, config=ScoringConfig(mode="anchored"))
+    everything = scorer.rank("neither a car nor a dog", regional)
+    assert [r.id for r in scorer.rank("neither a car nor a dog", regional, limit=2)] == [r.id for r in everything[:2]]
+
+
+def test_tiles_cover_the_picture() -> None:
+    class Mean(ToyEncoder):
+        """Sees the mean colour and the size of what it is shown."""
+
+        def encode_images(self, images: object, *, batch_size: int | None = None) -> FloatArray:
+            rows = []
+            for image in images:  # type: ignore[attr-defined]
+                assert image.size == (60, 30)
+                rows.append([*np.asarray(image, dtype=float).mean(axis=(0, 1)) + 1.0])
+            return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+
+    picture = Image.new("RGB", (100, 50), (0, 0, 0))
+    picture.paste((255, 0, 0), (0, 0, 20, 10))
+    picture.paste((0, 0, 255), (80, 40, 100, 50))
+    seen: list[int] = []
+    tiles = encode_regions(Mean({"x": [1.0, 0.0, 0.0]}), [picture, picture], progress=seen.append)
+    assert tiles.shape == (2, 5, 3)
+    assert seen == [1, 2]
+    assert int(tiles[0, :, 0].argmax()) == 0, "the red corner is in the first tile"
+    assert int(tiles[0, :, 2].argmax()) == 3, "the blue corner is in the fourth"
+
+
+def test_tables_that_do_not_belong_together_are_refused() -> None:
+    encoder, whole, _ = pools()
+    for regions in (np.ones((4, 5, 256)), np.ones((5, 256)), np.ones((5, 2, 8)), np.zeros((5, 2, 256))):
+        with pytest.raises(InvalidCandidate):
+            RegionPool(whole.vectors, regions)
+    assert encode_regions(encoder, []).shape == (0, 5, 256)
+
+
+def test_its_calibration_lies_higher() -> None:
+    from lcse_plugins.unlabelled import COMMON_THINGS, estimate_calibration
+
+    encoder = ToyEncoder(dimension=64)
+    rng = np.random.default_rng(0)
+    vectors = encoder.encode_images([f"{COMMON_THINGS[i % 50]} scene{i}" for i in range(100)])
+    regions = rng.standard_normal((100, 5, 64)).astype(np.float32)
+    regions /= np.linalg.norm(regions, axis=2, keepdims=True)
+    assert estimate_region_calibration(encoder, vectors, regions).mu > estimate_calibration(encoder, vectors).mu
