@@ -61,7 +61,7 @@ def read_source(folder: Path) -> Source:
     return Source(
         views=torch.stack([_pooled(folder / file) for file in files]),
         shown=[row["classes"] for row in rows],
-        captions=[row["captions"][:CAPTIONS] for row in rows],
+        captions=[row["captions"] for row in rows],
         classes=(folder / "classes.txt").read_text(encoding="utf-8").split("\n")[:80],
         extra=_pooled(folder / "extra_labels.npz"),
         extra_labels=torch.from_numpy(extra["labels"]).float(),
@@ -109,7 +109,7 @@ def training_set(
     used = mentions[rows].sum(0) >= FEWEST_MENTIONS
     mentions = mentions[rows][:, used]
     labels = torch.cat([class_labels(source)[rows], source.extra_labels])
-    captions = embed([caption for row in rows for caption in source.captions[row]])
+    captions = embed([caption for row in rows for caption in source.captions[row][:CAPTIONS]])
     return TrainingSet(
         views=source.views[:, rows],
         captions=captions.reshape(len(rows), CAPTIONS, -1),

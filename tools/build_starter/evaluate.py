@@ -28,7 +28,7 @@ UNSEEN_WORDS = (
     "leash", "helmet", "beach", "sunset", "violin", "lighthouse", "castle", "waterfall", "penguin", "camel", "tent",
     "wheelchair", "candle", "rainbow", "microscope",
 )  # fmt: skip
-QUESTIONS_OF_EACH_KIND = 300
+QUESTIONS_OF_EACH_KIND = 200
 
 
 def quality(model: Path, photos: Path, rows: list[dict[str, Any]]) -> tuple[dict[str, float], np.ndarray, np.ndarray]:

@@ -124,4 +124,4 @@ def forced_choice(
             for kind, text in zip(question.kinds, question.texts, strict=True)
         ]
         right += scores[0] > scores[1]
-    return right / len(asked)
+    return float(right / len(asked))

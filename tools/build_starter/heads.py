@@ -96,7 +96,7 @@ class Recipe:
     decay: float = 0.2
     too_alike: float = 0.75
     contrast_weight: float = 3.0
-    class_weight: float = 3.0
+    class_weight: float = 10.0
     word_weight: float = 1.0
     imagenet_weight: float = 0.5
     boosted: int = 64
