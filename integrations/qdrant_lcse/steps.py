@@ -152,6 +152,7 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
         exact_search=manner.proves,
         min_truth=options.min_truth,
     )
+    known: dict[PointId, Candidate | None] = {}
     step = advance(steps)
     while isinstance(step, SearchRequest):
         wanted = {
@@ -161,7 +162,8 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
             "with_vector": schema.with_vectors,
         }
         answers = yield Searches([nearest(schema, vector, options, **wanted) for vector in step.vectors])
-        step = advance(steps, [[_candidate(point, schema) for point in points] for points in answers])
+        known.update({p.id: _candidate(p, schema) for points in answers for p in points if p.id not in known})
+        step = advance(steps, [[known[point.id] for point in points] for points in answers])
     ranking = Ranking(step[options.offset :], parse=step.parse, mode=step.mode, exact=step.exact)
     records: dict[PointId, models.Record] = {}
     if ranking and (options.with_payload is not False or options.with_vectors):

@@ -30,6 +30,14 @@ EVERY = int(os.environ.get("LCSE_CONGRUENCE_EVERY", "40"))
 FEW = 100
 """Points in local mode, which computes formulas in Python: 5,000 take it seconds for each query."""
 
+TENANT = np.arange(3, POINTS, TENANTS)
+ONE_TENANT: Any = {
+    "candidates": COVERING * (len(TENANT) + 1),
+    "search_params": EXHAUSTIVE,
+    "query_filter": models.Filter(must=[models.FieldCondition(key="tenant", match=models.MatchValue(value=3))]),
+}
+"""All points of one tenant, every one of them scored."""
+
 VECTORS = image_vectors(POINTS)
 TREES = random_trees(200)
 DISTANCES = {"cosine": models.Distance.COSINE, "dot": models.Distance.DOT, "int8": models.Distance.COSINE}
@@ -84,16 +92,12 @@ def test_covering_candidates_give_the_exhaustive_ranking(database: Client, store
 
 @pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
 def test_random_trees_over_one_tenant(database: Client, execution: Any) -> None:
-    tenant = np.arange(POINTS) % TENANTS == 3
-    places = np.flatnonzero(tenant)
-    chosen = models.Filter(must=[models.FieldCondition(key="tenant", match=models.MatchValue(value=3))])
     for stored, trees in zip(DISTANCES, _dealt(TREES, 3), strict=True):
         search = LogicSearch(database, f"lcse-{stored}", SCORER, execution=execution)
-        options: Any = {"candidates": COVERING * POINTS // TENANTS, "search_params": EXHAUSTIVE, "query_filter": chosen}
         for query in trees[:: 5 if execution == "client" else 1]:  # vectors on the way make it slow
-            hits = search.query(query, **options)
-            assert {int(point.id) for point in hits.points} <= set(places.tolist())
-            assert_ranking(hits, query, VECTORS, places=places)
+            hits = search.query(query, **ONE_TENANT)
+            assert {int(point.id) for point in hits.points} <= set(TENANT.tolist())
+            assert_ranking(hits, query, VECTORS, places=TENANT)
 
 
 @pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
@@ -140,9 +144,8 @@ def test_every_mode_and_aggregator(database: Client, mode: Mode, aggregator: Agg
     queries = [OPERATORS["BUT NOT"], OPERATORS["NESTED"], OPERATORS["PLAIN"]]
     for execution in ("nested", "two-trip"):
         search = LogicSearch(database, "lcse-cosine", scorer, execution=execution)
-        found = search.query_batch(queries, candidates=COVERING * (POINTS + 1), search_params=EXHAUSTIVE)
-        for query, hits in zip(queries, found, strict=True):
-            assert_ranking(hits, query, VECTORS, scorer=scorer)
+        for query, hits in zip(queries, search.query_batch(queries, **ONE_TENANT), strict=True):
+            assert_ranking(hits, query, VECTORS, scorer=scorer, places=TENANT)
 
 
 @pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
@@ -150,10 +153,8 @@ def test_every_mode_and_aggregator(database: Client, mode: Mode, aggregator: Agg
 def test_demanded_truth(database: Client, operator: str, execution: Any) -> None:
     search = LogicSearch(database, "lcse-cosine", SCORER, execution=execution)
     for min_truth in (0.3, 0.9):
-        hits = search.query(
-            OPERATORS[operator], candidates=COVERING * (POINTS + 1), search_params=EXHAUSTIVE, min_truth=min_truth
-        )
-        assert_ranking(hits, OPERATORS[operator], VECTORS, min_truth=min_truth)
+        hits = search.query(OPERATORS[operator], min_truth=min_truth, **ONE_TENANT)
+        assert_ranking(hits, OPERATORS[operator], VECTORS, places=TENANT, min_truth=min_truth)
         assert all(ranked.truth >= min_truth - 1e-6 for ranked in hits.ranking)
 
 
