@@ -25,6 +25,19 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.query import And, Concept, Not, Or, Plain, Query
+from qdrant_lcse.expressions import (
+    Expression,
+    absolute,
+    average,
+    constant,
+    exp,
+    ln,
+    negative,
+    over,
+    plus,
+    power,
+    times,
+)
 
 __all__ = ["ScoreFormula", "compile_formula"]
 
@@ -42,8 +55,6 @@ PENALTY = 1e7
 
 CERTAIN = 17.0
 """Logit from which a truth is one in float32."""
-
-Expression = models.Expression
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,25 +93,23 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
         for place, concept in enumerate(encoded.concepts, start=int(share > 0.0))
     }
     truth = None if encoded.edits_nothing and not min_truth else _truth(tree, leaves, config)
-    holistic, reach = _times(share * scales[0], "$score[0]"), 2.0
+    holistic, reach = times(share * scales[0], "$score[0]"), 2.0
     if truth is None or encoded.edits_nothing:
         score = holistic
     elif config.mode == "lcse":
         soft = _mean([leaves[concept] for concept in sorted(leaves)])
-        score = _sum(holistic, _times(1.0 / calibration.beta, _sum(truth.logit, _negative(soft.logit))))
+        score = plus(holistic, times(1.0 / calibration.beta, plus(truth.logit, negative(soft.logit))))
         reach += (truth.reach + soft.reach) / calibration.beta
     else:
-        logic = _sum(_times((1.0 - share) / calibration.beta, truth.logit), (1.0 - share) * calibration.mu)
-        score = _sum(holistic, logic) if share else logic
+        logic = plus(times((1.0 - share) / calibration.beta, truth.logit), (1.0 - share) * calibration.mu)
+        score = plus(holistic, logic) if share else logic
         reach += truth.reach / calibration.beta + abs(calibration.mu)
     if not min_truth or truth is None:
         return ScoreFormula(_checked(score), vectors, None)
     demanded = CERTAIN if min_truth >= 1.0 else min(CERTAIN, math.log(min_truth) - math.log1p(-min_truth))
-    excess = _sum(truth.logit, -demanded)
-    shortfall = _sum(
-        excess, _negative(models.AbsExpression.model_construct(abs=excess))
-    )  # zero, exactly, where the truth suffices
-    score = _sum(score, _times(PENALTY / 2.0, shortfall))
+    excess = plus(truth.logit, -demanded)
+    shortfall = plus(excess, negative(absolute(excess)))  # zero, exactly, where the truth suffices
+    score = plus(score, times(PENALTY / 2.0, shortfall))
     return ScoreFormula(_checked(score), vectors, -reach)
 
 
@@ -122,24 +131,24 @@ class _Term:
 
     @property
     def logit(self) -> Expression:
-        return self.known_logit if self.known_logit is not None else _negative(_ln(self.inverse))
+        return self.known_logit if self.known_logit is not None else negative(ln(self.inverse))
 
     @property
     def inverse(self) -> Expression:
         """Inverse odds (1 - p) / p."""
         if self.known_inverse is not None:
             return self.known_inverse
-        return _exp(_negative(self.logit), self.reach)
+        return _exp(negative(self.logit), self.reach)
 
     @property
     def odds(self) -> Expression:
-        return _exp(self.logit, self.reach) if self.known_logit is not None else _over(1.0, self.inverse)
+        return _exp(self.logit, self.reach) if self.known_logit is not None else over(1.0, self.inverse)
 
 
 def _leaf(place: int, scale: float, length: float, encoded: EncodedQuery) -> _Term:
     mu, beta = encoded.calibration.mu, encoded.calibration.beta
     reach = beta * (abs(mu) + 1.001 * length)
-    return _Term(-reach, reach, known_logit=_sum(_times(beta * scale, f"$score[{place}]"), -beta * mu))
+    return _Term(-reach, reach, known_logit=plus(times(beta * scale, f"$score[{place}]"), -beta * mu))
 
 
 def _truth(tree: Query, leaves: dict[str, _Term], config: ScoringConfig) -> _Term:
@@ -164,8 +173,8 @@ def _truth(tree: Query, leaves: dict[str, _Term], config: ScoringConfig) -> _Ter
 
 def _opposite(term: _Term) -> _Term:
     if term.known_logit is not None:
-        return _Term(-term.high, -term.low, known_logit=_negative(term.known_logit))
-    return _Term(-term.high, -term.low, known_inverse=_over(1.0, term.inverse))
+        return _Term(-term.high, -term.low, known_logit=negative(term.known_logit))
+    return _Term(-term.high, -term.low, known_inverse=over(1.0, term.inverse))
 
 
 def _power_mean(parts: Sequence[_Term], gamma: float) -> _Term:
@@ -174,59 +183,59 @@ def _power_mean(parts: Sequence[_Term], gamma: float) -> _Term:
         return _extreme(parts, smallest=gamma < 0)
     if gamma == 1.0:
         return _mean(parts)
-    mean = _average([part.inverse for part in parts])
+    mean = average([part.inverse for part in parts])
     if gamma != -1.0:
-        grown = _sum(_inverse_power_mean(parts, gamma), -1.0)
+        grown = plus(_inverse_power_mean(parts, gamma), -1.0)
         # Near certainty every power mean of p has the plain mean of w; there `grown` is rounding noise.
-        mean = _times(mean, _over(_sum(models.AbsExpression.model_construct(abs=grown), BLEND), _sum(mean, BLEND)))
+        mean = times(mean, over(plus(absolute(grown), BLEND), plus(mean, BLEND)))
     return _Term(min(part.low for part in parts), max(part.high for part in parts), known_inverse=mean)
 
 
 def _inverse_power_mean(parts: Sequence[_Term], gamma: float) -> Expression:
     """One over the power mean: (mean (1 + w)^(-γ))^(-1/γ), at least 1."""
-    grown = [_sum(1.0, part.inverse) for part in parts]
+    grown = [plus(1.0, part.inverse) for part in parts]
     if abs(gamma) < 1e-9:
-        return _times(*(_power(one, 1.0 / len(parts)) for one in grown))
+        return times(*(power(one, 1.0 / len(parts)) for one in grown))
     deepest = max(0.0, *(-part.low for part in parts)) + math.log(2.0)
-    root = _over(-1.0, _constant(gamma))  # divided in the database: a rounded 1/γ would not undo the power by γ
+    root = over(-1.0, constant(gamma))  # divided in the database: a rounded 1/γ would not undo the power by γ
     if abs(gamma) * deepest <= LARGEST_EXPONENT:
-        return _power(_average([_power(one, -gamma) for one in grown]), root)
+        return power(average([power(one, -gamma) for one in grown]), root)
     # Divide by a mean of the same kind with a milder exponent: at least the largest part, so that no power overflows,
     # and near enough to it that not all of them vanish.
     mild = math.copysign(LARGEST_EXPONENT / deepest, gamma)
     if abs(gamma / mild) * math.log(len(parts)) > LARGEST_EXPONENT:
         raise InvalidOption(f"a power mean with exponent {gamma:g} does not fit a formula; use execution='client'")
-    reference = _power(_sum(*(_power(one, -mild) for one in grown)), 1.0 / mild)
-    return _over(_power(_average([_power(_times(one, reference), -gamma) for one in grown]), root), reference)
+    reference = power(plus(*(power(one, -mild) for one in grown)), 1.0 / mild)
+    return over(power(average([power(times(one, reference), -gamma) for one in grown]), root), reference)
 
 
 def _mean(parts: Sequence[_Term]) -> _Term:
     """The plain mean of probabilities: mean (1 - p) over mean p, each from its own side."""
     if len(parts) == 1:
         return parts[0]
-    absent = _sum(*(_over(1.0, _sum(1.0, part.odds)) for part in parts))
-    present = _sum(*(_over(1.0, _sum(1.0, part.inverse)) for part in parts))
+    absent = plus(*(over(1.0, plus(1.0, part.odds)) for part in parts))
+    present = plus(*(over(1.0, plus(1.0, part.inverse)) for part in parts))
     low, high = min(part.low for part in parts), max(part.high for part in parts)
-    return _Term(low, high, known_logit=_sum(_ln(present), _negative(_ln(absent))))
+    return _Term(low, high, known_logit=plus(ln(present), negative(ln(absent))))
 
 
 def _product(parts: Sequence[_Term]) -> _Term:
     """The product of probabilities: 1 + w = Π (1 + w_j), expanded so that no 1 is taken away."""
     terms = [
-        _times(*(_sum(1.0, before.inverse) for before in parts[:place]), part.inverse)
+        times(*(plus(1.0, before.inverse) for before in parts[:place]), part.inverse)
         for place, part in enumerate(parts)
     ]
     low = -sum(max(0.0, -part.low) + math.log(2.0) for part in parts)
     _check_exponent(low)
-    return _Term(low, min(part.high for part in parts), known_inverse=_sum(*terms))
+    return _Term(low, min(part.high for part in parts), known_inverse=plus(*terms))
 
 
 def _extreme(parts: Sequence[_Term], *, smallest: bool) -> _Term:
     """The smallest or the largest logit: (a + b ∓ |a - b|) / 2."""
 
     def two(a: Expression, b: Expression) -> Expression:
-        apart = models.AbsExpression.model_construct(abs=_sum(a, _negative(b)))
-        return _times(0.5, _sum(a, b, _negative(apart) if smallest else apart))
+        apart = absolute(plus(a, negative(b)))
+        return times(0.5, plus(a, b, negative(apart) if smallest else apart))
 
     pick: Callable[[list[float]], float] = min if smallest else max
     logit = _halving([part.logit for part in parts], two)
@@ -241,58 +250,9 @@ def _halving(items: Sequence[Expression], two: Callable[[Expression, Expression]
     return two(_halving(items[:half], two), _halving(items[half:], two))
 
 
-# -------------------------------------------------------------------------------------------------- expressions
-# Built without validation: a formula has hundreds of parts, each of which would be checked against every kind.
-
-
-def _constant(value: float) -> float:
-    return float(np.float32(value))
-
-
-def _operand(value: Expression | float) -> Expression:
-    return _constant(value) if isinstance(value, float) else value
-
-
-def _sum(*parts: Expression | float) -> Expression:
-    return (
-        models.SumExpression.model_construct(sum=[_operand(part) for part in parts])
-        if len(parts) > 1
-        else _operand(parts[0])
-    )
-
-
-def _average(parts: Sequence[Expression]) -> Expression:
-    return _over(_sum(*parts), float(len(parts)))
-
-
-def _times(*parts: Expression | float) -> Expression:
-    kept = [_operand(part) for part in parts if part != 1.0]
-    return models.MultExpression.model_construct(mult=kept) if len(kept) > 1 else kept[0]
-
-
-def _over(left: Expression | float, right: Expression | float) -> Expression:
-    return models.DivExpression.model_construct(
-        div=models.DivParams.model_construct(left=_operand(left), right=_operand(right))
-    )
-
-
-def _power(base: Expression, exponent: Expression | float) -> Expression:
-    return models.PowExpression.model_construct(
-        pow=models.PowParams.model_construct(base=base, exponent=_operand(exponent))
-    )
-
-
-def _negative(part: Expression) -> Expression:
-    return models.NegExpression.model_construct(neg=part)
-
-
-def _ln(part: Expression) -> Expression:
-    return models.LnExpression.model_construct(ln=part)
-
-
 def _exp(part: Expression, reach: float) -> Expression:
     _check_exponent(reach)
-    return models.ExpExpression.model_construct(exp=part)
+    return exp(part)
 
 
 def _check_exponent(reach: float) -> None:
