@@ -79,7 +79,7 @@ def index_images(
         payload: More payload for a picture, from its path.
         batch_size: Pictures encoded and stored at a time.
         vector_name: The vectors to fill when the collection names them.
-        progress: Whether to draw a progress bar on standard error.
+        progress: Whether to draw a progress bar on standard error, where that is a terminal.
 
     Raises:
         CollectionError: the collection has other vectors, or holds those of another encoder.
@@ -186,6 +186,7 @@ def _faults(collection: str) -> Iterator[None]:
 @contextmanager
 def _bar(visible: bool) -> Iterator[Callable[[int], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not visible) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not (visible and console.is_terminal)) as progress:
         task = progress.add_task("pictures", total=None)
         yield lambda count: progress.advance(task, count)
