@@ -62,7 +62,7 @@ test-llm: setup ## the parser chain against a small local language model
 
 test-qdrant-server: setup ## the Qdrant congruence tests against a live server: QDRANT_URL=http://…
 	@test -n "$(QDRANT_URL)" || { echo 'name the server: make test-qdrant-server QDRANT_URL=http://localhost:6333'; exit 2; }
-	QDRANT_URL=$(QDRANT_URL) $(BIN)/python -m pytest -m qdrant_server
+	QDRANT_URL=$(QDRANT_URL) $(BIN)/python -m pytest tests/qdrant -m qdrant_server --force-enable-socket
 
 constraints: setup ## resolve the pinned versions anew, for every Python from 3.10 on
 	$(BIN)/python -m pip install --quiet uv
