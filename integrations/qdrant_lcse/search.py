@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
@@ -218,7 +217,7 @@ class LogicSearch(_Search["QdrantClient | EmbeddedClient"]):
 
 
 class AsyncLogicSearch(_Search[AsyncQdrantClient]):
-    """`LogicSearch` over an `AsyncQdrantClient`; texts are encoded in a thread, so that the event loop stays free."""
+    """`LogicSearch` over an `AsyncQdrantClient`; texts are encoded off the event loop."""
 
     async def query(
         self,
@@ -254,7 +253,7 @@ class AsyncLogicSearch(_Search[AsyncQdrantClient]):
     async def query_batch(self, queries: Sequence[str | Query], **options: Unpack[QueryOptions]) -> list[Hits]:
         """As `LogicSearch.query_batch`."""
         checked = Options(**options)
-        encoded = await asyncio.to_thread(lambda: [self.scorer.encode(query) for query in queries])
+        encoded = [await self.scorer.aencode(query) for query in queries]
         return await self._run(self._conversation(encoded, checked))
 
     async def _run(self, calls: Generator[Call, Any, T]) -> T:
