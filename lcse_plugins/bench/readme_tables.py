@@ -31,16 +31,23 @@ def readme_tables(results: str | Path) -> dict[str, str]:
     }
 
 
-def filled(text: str, results: str | Path) -> str:
+def filled(text: str, results: str | Path, *, strict: bool = True) -> str:
     """The text with every marked table written from the results.
 
+    Args:
+        text: The README.
+        results: The folder of kept results.
+        strict: Refuse a mark for which no result is kept; otherwise leave that table as it is.
+
     Raises:
-        InvalidOption: a mark names a table for which no result is kept.
+        InvalidOption: a mark names a table for which no result is kept, and `strict` is set.
     """
     tables = readme_tables(results)
 
     def table(match: re.Match[str]) -> str:
         name = match["name"]
+        if name not in tables and not strict:
+            return match[0]
         if name not in tables:
             raise InvalidOption(f"no result for table {name!r} in {results}; kept are {', '.join(tables) or 'none'}")
         return f"{match[1]}{tables[name]}\n{match[3]}"
@@ -99,6 +106,19 @@ def _calibration(record: Mapping[str, Any]) -> str:
     return _markdown(["chosen by", "μ", "β", *(f"{name}, %" for name in result["objectives"])], body, record)
 
 
+def _timing(record: Mapping[str, Any]) -> str:
+    body = [
+        [
+            row["contender"],
+            f"{row['rows']:,}",
+            str(row["concepts"]),
+            *(f"{row[column]:.2f}" for column in ("milliseconds", "to_numpy", "to_plain")),
+        ]
+        for row in record["result"]["results"]
+    ]
+    return _markdown(["top 10", "vectors", "concepts", "ms", "× numpy", "× our plain"], body, record)
+
+
 TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "retrieval": _retrieval,
     "retrieval-half-b": _retrieval,
@@ -106,9 +126,11 @@ TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "retrieval-regions": _retrieval,
     "factor": _factor,
     "factor-half-b": _factor,
+    "factor-half-b-labelled": _factor,
     "retention": _retention,
     "calibrate": _calibration,
     "calibrate-anchored": _calibration,
+    "timing": _timing,
 }
 """Name of a result, and of the table made from it → how."""
 
@@ -119,14 +141,14 @@ def _markdown(columns: Sequence[str], body: Sequence[Sequence[str]], record: Map
         "|---" + "|--:" * (len(columns) - 1) + "|",
         *("| " + " | ".join(row) + " |" for row in body),
         "",
-        f"`{record['command']}`, {record['date']}, encoder `{record['encoder']}`",
+        f"`{record['command']}`, {record['date']}" + (f", encoder `{record['encoder']}`" if record["encoder"] else ""),
     ]
     return "\n".join(lines)
 
 
 def _main(arguments: Sequence[str]) -> None:
     readme, results = Path(arguments[0]), arguments[1]
-    readme.write_text(filled(readme.read_text(encoding="utf-8"), results), encoding="utf-8")
+    readme.write_text(filled(readme.read_text(encoding="utf-8"), results, strict=False), encoding="utf-8")
 
 
 if __name__ == "__main__":

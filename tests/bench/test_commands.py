@@ -115,7 +115,9 @@ def test_readme_tables_come_from_results(tmp_path: Path) -> None:
     assert once.startswith("before\n")
     assert once.endswith("after\n")
     assert filled(once, tmp_path) == once
+    unknown = "<!-- table: factor -->\n<!-- end table -->"
     with pytest.raises(InvalidOption, match="factor"):
-        filled("<!-- table: factor -->\n<!-- end table -->", tmp_path)
+        filled(unknown, tmp_path)
+    assert filled(unknown, tmp_path, strict=False) == unknown
     with pytest.raises(InvalidOption, match="no result"):
         read_result(tmp_path / "none.json")
