@@ -1,8 +1,9 @@
-"""A first pass over a pool: find its exact top by reading a quarter of the bytes.
+"""A first pass over a pool: find its exact top, reading a quarter of the bytes where there is an eight-bit copy.
 
-Block by block, similarities come from an eight-bit copy of the rows, with a known largest error. A cheap upper bound of
-the score leaves a few rows in question; those are scored roughly, and those of them that could still reach the best so
-far are scored in full precision. The similarities of concepts can be remembered, for the next query that names them.
+Block by block, similarities come from that copy, with a known largest error, or from the rows themselves. A cheap upper
+bound of the score leaves a few rows in question; those are scored roughly, and those of them that could still reach the
+best so far are scored in full precision. The similarities of concepts can be remembered, for the next query that names
+them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from lcse_plugins.edit import holistic_share
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.quantised import QuantisedRows
+from lcse_plugins.quantised import FloatRows, QuantisedRows
 
 __all__ = ["FirstPass", "Leaders", "rounding_reach"]
 
@@ -86,15 +87,15 @@ def rounding_reach(encoded: EncodedQuery) -> tuple[float, float] | None:
 
 
 class FirstPass:
-    """The eight-bit copy of a pool, and the search through it.
+    """The search through the rows of a pool, or through an eight-bit copy of them.
 
     Args:
-        vectors: (n, d) unit rows.
+        rows: (n, d) unit rows.
         cached_columns: How many concepts' similarities to remember; each costs n float32 numbers.
     """
 
-    def __init__(self, vectors: NDArray[Any], *, cached_columns: int = 0) -> None:
-        self._rows = QuantisedRows(vectors)
+    def __init__(self, rows: QuantisedRows | FloatRows, *, cached_columns: int = 0) -> None:
+        self._rows: Any = rows
         self._columns: OrderedDict[bytes, FloatArray] = OrderedDict()
         self._cached_columns = cached_columns
         self._lock = threading.Lock()
@@ -124,7 +125,7 @@ class FirstPass:
     def _prepare(self, encoded: EncodedQuery, reach: tuple[float, float]) -> _Work:
         linear = encoded.plan.linear
         vectors = encoded.matrix if linear is None else linear.vector[None, :]
-        copies = QuantisedRows(vectors)
+        copies = self._rows.like(vectors)
         lengths, missed = np.linalg.norm(vectors, axis=1), copies.errors
         # <v, t> - <v', t'> = <v - v', t> + <v', t - t'>, and a copy is at most |v - v'| longer than a unit row.
         per_error = reach[0] * (lengths[0] + missed[0]) + reach[1] * (lengths + missed)[1:].max(initial=0.0)
@@ -177,7 +178,7 @@ class _Work:
     """
 
     encoded: EncodedQuery
-    copies: QuantisedRows
+    copies: QuantisedRows | FloatRows
     missing: list[int]
     known: dict[int, FloatArray]
     kept: dict[int, FloatArray]

@@ -1,4 +1,8 @@
-"""An eight-bit copy of vectors: a quarter of the bytes to read, with the distance of each row from its copy."""
+"""Rows of vectors, and their products with a few others in one pass.
+
+`QuantisedRows` keeps an eight-bit copy: a quarter of the bytes to read, with the distance of each row from its copy.
+`FloatRows` reads the rows as they are, without error. Products are SimSIMD's: one pass over a row for all its products.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from numpy.typing import NDArray
 
 from lcse_plugins.encoders.protocol import FloatArray
 
-__all__ = ["QuantisedRows"]
+__all__ = ["FloatRows", "QuantisedRows"]
 
 LEVELS = 127
 BLOCK = 16_384
@@ -43,6 +47,10 @@ class QuantisedRows:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def like(self, vectors: FloatArray) -> QuantisedRows:
+        """Other vectors, kept in the same way."""
+        return QuantisedRows(vectors)
+
     def take(self, positions: list[int]) -> QuantisedRows:
         """Some of the rows."""
         chosen = object.__new__(QuantisedRows)
@@ -61,3 +69,35 @@ class QuantisedRows:
         scaled = np.asarray(raw).T * self.scales[part]
         scaled *= vectors.scales[:, None]
         return np.asarray(scaled, dtype=np.float32)
+
+
+class FloatRows:
+    """(n, d) rows as they are, float32 or float16.
+
+    Args:
+        vectors: (n, d) rows; a memory map is read in parts.
+    """
+
+    def __init__(self, vectors: NDArray[Any]) -> None:
+        self.vectors = vectors
+        self.errors: FloatArray = np.zeros(len(vectors), dtype=np.float32)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def like(self, vectors: FloatArray) -> FloatRows:
+        """Other vectors, kept in the same way."""
+        return FloatRows(np.ascontiguousarray(vectors, dtype=np.float32))
+
+    def take(self, positions: list[int]) -> FloatRows:
+        """Some of the rows."""
+        return FloatRows(self.vectors[positions])
+
+    def products(self, vectors: FloatRows, part: slice) -> FloatArray:
+        """(m, rows) products of the rows in `part` with `vectors`."""
+        import simsimd
+
+        rows = np.ascontiguousarray(self.vectors[part], dtype=np.float32)
+        raw = simsimd.cdist(rows, vectors.vectors, metric="dot", out_dtype="float32")
+        products: FloatArray = np.asarray(raw, dtype=np.float32).T
+        return products

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from lcse_plugins import Concept, LogicScorer, Query, ScoringConfig, VectorPool
 from lcse_plugins import first_pass as module
+from lcse_plugins import pool as pool_module
 from lcse_plugins.encoders import FloatArray
 from lcse_plugins.first_pass import FirstPass, Leaders, rounding_reach
 from lcse_plugins.quantised import QuantisedRows
@@ -50,11 +52,14 @@ POOLS = [gallery(700, seed) for seed in range(3)]
 def test_the_top_is_exact(query: Query, config: ScoringConfig, which: int, limit: int) -> None:
     scorer = LogicScorer(ENCODER, config=config)
     plain = VectorPool(POOLS[which])
+    expected = [r.score for r in scorer.rank(query, plain, limit=limit)]
     quantised = VectorPool(POOLS[which], quantised=True, cached_columns=2)
-    expected = scorer.rank(query, plain, limit=limit)
     for _ in range(2):  # the second time with columns remembered
         found = scorer.rank(query, quantised, limit=limit)
-        np.testing.assert_allclose([r.score for r in found], [r.score for r in expected], rtol=0, atol=1e-6)
+        np.testing.assert_allclose([r.score for r in found], expected, rtol=0, atol=1e-6)
+    with patch.object(pool_module, "LARGE", 1):
+        found = scorer.rank(query, VectorPool(POOLS[which]), limit=limit)
+    np.testing.assert_allclose([r.score for r in found], expected, rtol=0, atol=1e-6)
 
 
 @settings(deadline=None)
@@ -86,7 +91,7 @@ def test_without_a_bound_the_pool_reads_full_precision(options: Any) -> None:
     scorer = LogicScorer(ENCODER, config=ScoringConfig(**options))
     encoded = scorer.encode(A & ~B)
     assert rounding_reach(encoded) is None
-    assert FirstPass(POOLS[0]).leaders(encoded, 5, lambda rows: np.zeros(len(rows), np.float32)) is None
+    assert FirstPass(QuantisedRows(POOLS[0])).leaders(encoded, 5, lambda rows: np.zeros(len(rows), np.float32)) is None
     found = scorer.rank(A & ~B, VectorPool(POOLS[0], quantised=True), limit=5)
     assert [r.id for r in found] == [r.id for r in scorer.rank(A & ~B, POOLS[0], limit=5)]
 
@@ -101,7 +106,7 @@ def test_few_rows_are_read_in_full() -> None:
         read += len(rows)
         return encoded.scores(vectors[rows] @ encoded.matrix.T)
 
-    assert FirstPass(vectors).leaders(encoded, 10, score_rows) is not None
+    assert FirstPass(QuantisedRows(vectors)).leaders(encoded, 10, score_rows) is not None
     assert read < len(vectors) / 5
 
 
@@ -116,7 +121,7 @@ def test_copies_are_as_close_as_they_say() -> None:
 
 
 def test_columns_are_remembered_and_bounded() -> None:
-    first = FirstPass(POOLS[0], cached_columns=3)
+    first = FirstPass(QuantisedRows(POOLS[0]), cached_columns=3)
     scorer = LogicScorer(ENCODER)
     for query in (A & B, Concept("person") | Concept("umbrella"), A & ~Concept("person")):
         encoded = scorer.encode(query)
