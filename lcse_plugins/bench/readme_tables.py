@@ -107,16 +107,16 @@ def _calibration(record: Mapping[str, Any]) -> str:
 
 
 def _timing(record: Mapping[str, Any]) -> str:
+    rows: dict[tuple[int, str], dict[int, Mapping[str, Any]]] = {}
+    for row in record["result"]["results"]:
+        rows.setdefault((row["rows"], row["contender"]), {})[row["concepts"]] = row
+    counts = sorted({row["concepts"] for row in record["result"]["results"]})
     body = [
-        [
-            row["contender"],
-            f"{row['rows']:,}",
-            str(row["concepts"]),
-            *(f"{row[column]:.2f}" for column in ("milliseconds", "to_numpy", "to_plain")),
-        ]
-        for row in record["result"]["results"]
+        [f"{size:,}: {contender}", *(f"{per[m]['milliseconds']:.1f} ms, {per[m]['to_numpy']:.2f} ×" for m in counts)]
+        for (size, contender), per in rows.items()
     ]
-    return _markdown(["top 10", "vectors", "concepts", "ms", "× numpy", "× our plain"], body, record)
+    columns = ["vectors: top ten by", *(f"{m} concept{'s' if m > 1 else ''}" for m in counts)]
+    return _markdown(columns, body, record)
 
 
 TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
