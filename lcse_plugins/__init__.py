@@ -109,9 +109,10 @@ _HOMES = {
     "search": ("VectorSource", "search_steps"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_NEED_AN_EXTRA = {"OpenAIParser"}
 
 __version__ = "0.1.0"
-__all__ = sorted([*_HOME_OF, "__version__"])
+__all__ = sorted({*_HOME_OF, "__version__"} - _NEED_AN_EXTRA)
 
 
 def __getattr__(name: str) -> Any:
