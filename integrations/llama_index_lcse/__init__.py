@@ -4,7 +4,7 @@
     >>> engine = index.as_query_engine(similarity_top_k=100, node_postprocessors=[LogicPostprocessor(top_n=5)])
 
 `LogicRetriever` also fetches the candidates by the query's logic; `EncoderEmbedding` indexes images with the encoder
-they are scored with; `LlamaIndexParser` reads queries with a LlamaIndex LLM.
+they are scored with; `DatabaseRetriever` lets a Qdrant collection score; `LlamaIndexParser` reads queries with an LLM.
 """
 
 from lcse_plugins.errors import MissingExtra
@@ -14,10 +14,18 @@ try:
 except ImportError as error:
     raise MissingExtra("llama_index_lcse", "llama-index") from error
 
+from llama_index_lcse.database import DatabaseRetriever
 from llama_index_lcse.embedding import EncoderEmbedding
 from llama_index_lcse.llm_parser import LlamaIndexParser
 from llama_index_lcse.node_ranking import METADATA_KEY
 from llama_index_lcse.postprocessor import LogicPostprocessor
 from llama_index_lcse.retriever import LogicRetriever
 
-__all__ = ["METADATA_KEY", "EncoderEmbedding", "LlamaIndexParser", "LogicPostprocessor", "LogicRetriever"]
+__all__ = [
+    "METADATA_KEY",
+    "DatabaseRetriever",
+    "EncoderEmbedding",
+    "LlamaIndexParser",
+    "LogicPostprocessor",
+    "LogicRetriever",
+]

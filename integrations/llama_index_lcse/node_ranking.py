@@ -17,7 +17,7 @@ from lcse_plugins.query import leaves
 from lcse_plugins.results import Candidate
 from lcse_plugins.search import check_limits, rank_pool
 
-__all__ = ["METADATA_KEY", "RETRIEVAL_SCORE_KEY", "OnMissing", "rank_nodes"]
+__all__ = ["METADATA_KEY", "RETRIEVAL_SCORE_KEY", "OnMissing", "packed", "rank_nodes"]
 
 OnMissing: TypeAlias = Literal["keep_last", "drop", "raise"]
 
@@ -56,14 +56,14 @@ def rank_nodes(
             missing.append((retrieved, vector))
     about = json.dumps(_about(encoded, fetched_by_logic=fetched_by_logic))
     ranked = rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth) if candidates else []
-    packed = [
-        _packed(result.candidate.payload, result.score, {**result.to_json(), **json.loads(about)}, keep_retrieval_score)
+    results = [
+        packed(result.candidate.payload, result.score, {**result.to_json(), **json.loads(about)}, keep_retrieval_score)
         for result in ranked
     ]
-    for retrieved, error in missing[: None if limit is None else limit - len(packed)]:
+    for retrieved, error in missing[: None if limit is None else limit - len(results)]:
         account = {"id": retrieved.node_id, "missing": str(error), **json.loads(about)}
-        packed.append(_packed(retrieved, _finite(retrieved.score), account, keep_retrieval_score))
-    return packed
+        results.append(packed(retrieved, _finite(retrieved.score), account, keep_retrieval_score))
+    return results
 
 
 def _about(encoded: EncodedQuery, *, fetched_by_logic: bool) -> dict[str, Any]:
@@ -77,9 +77,10 @@ def _about(encoded: EncodedQuery, *, fetched_by_logic: bool) -> dict[str, Any]:
     return {"parse": encoded.parse.to_json(), "mode": encoded.config.mode, "notes": notes}
 
 
-def _packed(
-    retrieved: NodeWithScore, score: float | None, account: dict[str, Any], keep_retrieval_score: bool
+def packed(
+    retrieved: NodeWithScore, score: float | None, account: dict[str, Any], keep_retrieval_score: bool = False
 ) -> NodeWithScore:
+    """A copy of the node with a new score and the account of it, which no LLM and no embedding model gets to see."""
     added: dict[str, Any] = {METADATA_KEY: account}
     if keep_retrieval_score:
         added[RETRIEVAL_SCORE_KEY] = _finite(retrieved.score)

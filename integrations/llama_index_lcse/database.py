@@ -1,0 +1,78 @@
+"""`DatabaseRetriever`: nodes of a collection that answers logical queries itself, such as `qdrant_lcse.LogicSearch`."""
+
+from __future__ import annotations
+
+import asyncio
+from inspect import iscoroutinefunction
+from typing import Any
+
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import BaseNode, ImageNode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.utils import metadata_dict_to_node
+
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.results import Ranked, Ranking
+from lcse_plugins.search import check_limits
+from llama_index_lcse.node_ranking import packed
+
+__all__ = ["DatabaseRetriever"]
+
+
+class DatabaseRetriever(BaseRetriever):
+    """Retrieves by the logic of the query, scored in the database.
+
+        search = LogicSearch(client, "photos", LogicScorer(encoder))
+        nodes = DatabaseRetriever(search, top_n=5).retrieve("a kitchen but no microwave")
+
+    Collections written by llama-index-vector-stores-qdrant give back their nodes; any other point becomes an image node
+    with its payload as metadata and, where it has one, its `path` as image.
+
+    Args:
+        search: A `qdrant_lcse.LogicSearch`, an `AsyncLogicSearch` (`aretrieve` only), or anything with that `query`.
+        top_n: How many nodes to return.
+        min_truth: Leave out images for which the query holds less than this.
+        options: More arguments of the search's `query`, such as `query_filter` and `candidates`.
+    """
+
+    def __init__(
+        self,
+        search: Any,
+        *,
+        top_n: int = 10,
+        min_truth: float | None = None,
+        options: dict[str, Any] | None = None,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        check_limits(top_n, min_truth)
+        self._search = search
+        self._arguments = {**(options or {}), "limit": top_n, "min_truth": min_truth}
+        super().__init__(callback_manager=callback_manager)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if iscoroutinefunction(self._search.query):
+            raise InvalidOption("an asynchronous search answers `aretrieve` only; pass a LogicSearch to use `retrieve`")
+        return _nodes(self._search.query(query_bundle.query_str, **self._arguments).ranking)
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if iscoroutinefunction(self._search.query):
+            hits = await self._search.query(query_bundle.query_str, **self._arguments)
+        else:
+            hits = await asyncio.to_thread(self._search.query, query_bundle.query_str, **self._arguments)
+        return _nodes(hits.ranking)
+
+
+def _nodes(ranking: Ranking) -> list[NodeWithScore]:
+    parse = ranking.parse.to_json()
+    about = {"parse": parse, "mode": ranking.mode, "exact": ranking.exact, "notes": list(ranking.parse.notes)}
+    return [
+        packed(NodeWithScore(node=_node(result)), result.score, {**result.to_json(), "id": str(result.id), **about})
+        for result in ranking
+    ]
+
+
+def _node(result: Ranked) -> BaseNode:
+    payload = dict(result.candidate.payload or {})
+    if "_node_content" in payload:
+        return metadata_dict_to_node(payload)
+    return ImageNode(id_=str(result.id), metadata=payload, image_path=payload.get("path"))
