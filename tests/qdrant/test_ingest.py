@@ -88,7 +88,10 @@ def test_collections_of_others_are_refused(folder: Path) -> None:
         index_images(client, "photos", folder, ENCODER, batch_size=0, progress=False)
 
 
-def test_named_vectors_and_a_progress_bar(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_named_vectors_and_a_progress_bar(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     client = QdrantClient(":memory:")
     report = index_images(client, "photos", folder, ENCODER, vector_name="image")
     assert report.indexed == 7
