@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-QUERIES = ("a cup and no cat", "a person without a motorcycle", "no cat", "neither a cat nor a person")
+QUERIES = ("a cup and no cat", "a person and no cat", "no cat", "neither a cat nor a person")
 
 SKIMAGE_PHOTOS = (
     "astronaut",
