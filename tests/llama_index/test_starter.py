@@ -14,7 +14,6 @@ from llama_index.core.schema import ImageNode, NodeWithScore
 from llama_index_lcse import EncoderEmbedding, LogicPostprocessor
 
 from lcse_plugins import Candidate, Encoder, LogicScorer, load_encoder
-from lcse_plugins.errors import ModelFileError
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "llama_index_rerank.py"
 PHOTOGRAPHS = [
@@ -26,10 +25,7 @@ QUERY = "a cup but no cat"
 
 @pytest.fixture(scope="module")
 def starter() -> Encoder:
-    try:
-        return load_encoder("starter")
-    except ModelFileError as error:
-        pytest.skip(f"the starter encoder is not built: {error}")
+    return load_encoder("starter")
 
 
 def test_the_postprocessor_reads_pictures_and_scores_as_the_core_does(starter: Encoder) -> None:
