@@ -7,11 +7,11 @@ Exit codes: 0 done, 1 something could not be done (the message says what to do),
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 import click
 
 from lcse_plugins import __version__
+from lcse_plugins.commands.lazy_group import LazyGroup
 from lcse_plugins.errors import LcseError
 
 __all__ = ["cli", "main"]
@@ -28,26 +28,9 @@ COMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
-    """A group that lists its commands from a table and imports one when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_text) for name, (_, help_text) in COMMANDS.items()])
-
-
 @click.command(
-    cls=_LazyGroup,
+    cls=LazyGroup,
+    table=COMMANDS,
     epilog="Example: lcse index photos --out photos.lcse && lcse search photos.lcse 'a street but no cars'",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -44,6 +44,16 @@ class ConceptEvidence:
     similarity: float
     probability: float
 
+    @property
+    def label(self) -> str:
+        """What the query says of it: `cup`, or `no cat`."""
+        return f"no {self.concept}" if self.negated else self.concept
+
+    @property
+    def fits(self) -> bool:
+        """Whether the image rather does as the query says than not."""
+        return (self.probability >= 0.5) != self.negated
+
     def to_json(self) -> dict[str, Any]:
         """The evidence as JSON values."""
         return {

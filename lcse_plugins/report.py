@@ -131,11 +131,10 @@ def _card(
 
 
 def _bar(item: ConceptEvidence) -> str:
-    fits = (item.probability >= 0.5) != item.negated
-    label = escape(("no " if item.negated else "") + item.concept)
+    label = escape(item.label)
     percent = round(100 * item.probability)
     return (
-        f'<div><dt>{label} <span class="{"fits" if fits else "fails"}">{"✓" if fits else "✗"}</span></dt>'
+        f'<div><dt>{label} <span class="{"fits" if item.fits else "fails"}">{"✓" if item.fits else "✗"}</span></dt>'
         f'<dd class="{"unwanted" if item.negated else "wanted"}"><span class="bar" style="width:{percent}%"></span>'
         f'<span class="value">{percent} % seen</span></dd></div>'
     )

@@ -62,11 +62,7 @@ class Ranked:
 
     def explain(self) -> str:
         """The reason in one line."""
-        seen = ", ".join(
-            f"{'no ' if item.negated else ''}{item.concept} "
-            f"{'✓' if (item.probability >= 0.5) != item.negated else '✗'} {item.probability:.2f}"
-            for item in self.evidence
-        )
+        seen = ", ".join(f"{item.label} {'✓' if item.fits else '✗'} {item.probability:.2f}" for item in self.evidence)
         return (
             f"{self.id}: score {self.score:.3f} = similarity {self.holistic:.3f} "
             f"{'+' if self.correction >= 0 else '-'} {abs(self.correction):.3f} (truth {self.truth:.2f}: {seen})"

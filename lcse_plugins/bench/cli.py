@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import click
+
+from lcse_plugins.commands.lazy_group import LazyGroup
 
 __all__ = ["bench"]
 
@@ -21,26 +21,9 @@ COMMANDS = {
     "qdrant": ("speed_commands:qdrant", "Recall, round trips and time in a Qdrant collection."),
     "tables": ("analysis_commands:tables", "The tables of the README from kept results."),
 }
+_TABLE = {name: (f"lcse_plugins.bench.{where}", text) for name, (where, text) in COMMANDS.items()}
 
 
-class _LazyGroup(click.Group):
-    """Lists its commands from a table and imports one when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(f"lcse_plugins.bench.{module}"), name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-@click.command(cls=_LazyGroup, epilog="Example: lcse bench retrieval photos/photos.jsonl --half B")
+@click.command(cls=LazyGroup, table=_TABLE, epilog="Example: lcse bench retrieval photos/photos.jsonl --half B")
 def bench() -> None:
     """Measure quality and speed; every figure can be kept with the command that made it."""

@@ -124,9 +124,8 @@ def _print(comparison: Comparison, shown: int, as_json: bool) -> None:
     for place, (before, after, result) in enumerate(rows, start=1):
         why = ", ".join(
             click.style(
-                f"{'no ' if item.negated else ''}{item.concept} "
-                f"{'✓' if (item.probability >= 0.5) != item.negated else '✗'} ({100 * item.probability:.0f} % seen)",
-                fg="green" if (item.probability >= 0.5) != item.negated else "red",
+                f"{item.label} {'✓' if item.fits else '✗'} ({100 * item.probability:.0f} % seen)",
+                fg="green" if item.fits else "red",
             )
             for item in result.evidence
         )

@@ -55,7 +55,7 @@ def _steps(encoded: EncodedQuery, result: Ranked) -> list[str]:
     for item in result.evidence:
         counted = 1 - item.probability if item.negated else item.probability
         lines.append(
-            f"{('no ' if item.negated else '') + item.concept:<24} {item.similarity:>12.4f} "
+            f"{item.label:<24} {item.similarity:>12.4f} "
             f"{beta * (item.similarity - mu):>13.3f} {item.probability:>9.4f} {counted:>10.4f}"
         )
     lines.append("")

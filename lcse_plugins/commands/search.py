@@ -13,6 +13,7 @@ from lcse_plugins.commands.options import json_option, make_scorer, scoring_opti
 if TYPE_CHECKING:
     from lcse_plugins.index import ImageIndex
     from lcse_plugins.results import Ranking
+    from lcse_plugins.scorer import LogicScorer
 
 __all__ = ["search", "show_ranking"]
 
@@ -55,7 +56,7 @@ def search(
         else:
             show_ranking(ranking)
         if html is not None:
-            _write_report(html, text, ranking, scorer, index, limit)
+            _write_report(html, ranking, scorer, index, limit)
 
 
 def _as_json(ranking: Ranking) -> dict[str, Any]:
@@ -70,10 +71,7 @@ def show_ranking(ranking: Ranking) -> None:
     width = max((len(str(result.id)) for result in ranking), default=0)
     for place, result in enumerate(ranking, start=1):
         reasons = "  ".join(
-            click.style(
-                f"{'no ' if item.negated else ''}{item.concept} {item.probability:.2f}",
-                fg="green" if (item.probability >= 0.5) != item.negated else "red",
-            )
+            click.style(f"{item.label} {item.probability:.2f}", fg="green" if item.fits else "red")
             for item in result.evidence
         )
         sign = "+" if result.correction >= 0 else "-"
@@ -87,14 +85,11 @@ def show_ranking(ranking: Ranking) -> None:
         click.secho(f"note: {note}", fg="yellow", err=True)
 
 
-def _write_report(html: Path, text: str, ranking: Ranking, scorer: Any, index: ImageIndex, limit: int) -> None:
+def _write_report(html: Path, ranking: Ranking, scorer: LogicScorer, index: ImageIndex, limit: int) -> None:
     from lcse_plugins.config import ScoringConfig
     from lcse_plugins.report import Comparison, write_report
     from lcse_plugins.scorer import LogicScorer
 
     plain = LogicScorer(scorer.encoder, calibration=scorer.calibration, config=ScoringConfig(mode="holistic"))
-    comparison = Comparison(
-        plain=plain.search(ranking.parse.query if not text else text, index, limit=limit), logical=ranking
-    )
-    write_report(html, [comparison])
+    write_report(html, [Comparison(plain=plain.search(ranking.parse.text, index, limit=limit), logical=ranking)])
     click.echo(f"wrote {html}", err=True)
