@@ -47,14 +47,19 @@ class Plan:
     """How to find the best images of a query in a vector index.
 
     Attributes:
-        bounds: linear functions whose maximum is at least the score; None when none are known.
         linear: the score itself as a linear function, when it is one; a search with its vector is exact.
+        find_bounds: computes `bounds`, which only a proof needs.
         find_candidates: computes `candidates`, which only a search in a vector index needs.
     """
 
-    bounds: tuple[Bound, ...] | None
     linear: Bound | None
+    find_bounds: Callable[[], tuple[Bound, ...] | None]
     find_candidates: Callable[[], FloatArray]
+
+    @cached_property
+    def bounds(self) -> tuple[Bound, ...] | None:
+        """Linear functions whose maximum is at least the score; None when none are known."""
+        return self.find_bounds()
 
     @cached_property
     def candidates(self) -> FloatArray:
@@ -92,17 +97,22 @@ def make_plan(
         calibration: μ and β.
         config: Mode and aggregation.
     """
-    frame = _Frame(tree, holistic, concept_vectors, calibration, config)
     if edits_nothing(tree, config):
-        exact = Bound(np.asarray(holistic, dtype=np.float32), 0.0)
-        return Plan((exact,), exact, lambda: exact.vector[None, :])
-    rows = _ceilings(tree, frame)
-    bounds = None if rows is None else tuple(frame.bound(row) for row in rows)
-    if len(frame.names) == 1 and bounds is not None and isinstance(tree, Concept | Not):
-        linear = bounds[0]
-        return Plan(bounds, linear, lambda: linear.vector[None, :])
+        return _linear_plan(Bound(np.asarray(holistic, dtype=np.float32), 0.0))
+    frame = _Frame(tree, holistic, concept_vectors, calibration, config)
+
+    def find_bounds() -> tuple[Bound, ...] | None:
+        rows = _ceilings(tree, frame)
+        return None if rows is None else tuple(frame.bound(row) for row in rows)
+
+    if isinstance(tree, Concept | Not) and (bounds := find_bounds()) is not None:
+        return _linear_plan(bounds[0])
     candidates = partial(candidate_vectors, tree, holistic, concept_vectors, calibration=calibration, config=config)
-    return Plan(bounds, None, candidates)
+    return Plan(None, find_bounds, candidates)
+
+
+def _linear_plan(score: Bound) -> Plan:
+    return Plan(score, lambda: (score,), lambda: score.vector[None, :])
 
 
 class _Frame:

@@ -2,8 +2,9 @@
 
 A score with logic in it is not linear, so no single vector finds its best images in a vector index. But around an image
 that satisfies the query it is nearly so: its gradient there, a vector, ranks such images much as the score does. The
-points are chosen where the best images are: no evidence either way, each way of satisfying the query, and each of
-those with one of its parts in doubt.
+points are chosen where the best images are: no evidence either way; everything as wanted; each way of satisfying the
+query alone; and everything as wanted with one part in doubt. Vectors that would find much the same images are left out:
+one deeper search finds more than two alike.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ MAX_VECTORS = 12
 EVIDENCE = 2.0
 """Logit at which a part is taken as satisfied; far enough from 0 that the parts differ, near enough that all matter."""
 
-ALIKE = 0.995
-"""Cosine from which two vectors find the same images."""
+DOUBT = 1.0
+"""What a part in doubt lacks of that logit; as much as its images commonly differ by."""
+
+ALIKE = 0.95
+"""Cosine from which two vectors find much the same images."""
 
 STEP = 1e-3
 """Difference in logits from which slopes are taken."""
@@ -61,16 +65,11 @@ def candidate_vectors(
 def _vantage_points(tree: Query) -> NDArray[np.float64]:
     """(b, m) logits of the concepts."""
     names = concepts(tree)
-    opposite = {leaf.text: EVIDENCE if negated else -EVIDENCE for leaf, negated in leaves(tree)}
-    ways = list(islice(_ways(tree), MAX_VECTORS))
-    satisfied = [[way.get(name, opposite[name]) for name in names] for way in ways]
-    doubtful = [
-        [0.0 if name == doubted else logit for name, logit in zip(names, point, strict=True)]
-        for way, point in zip(ways, satisfied, strict=True)
-        for doubted in way
-        if len(way) > 1
-    ]
-    return np.array([[0.0] * len(names), *satisfied, *doubtful][: 2 * MAX_VECTORS])
+    wanted = {leaf.text: -EVIDENCE if negated else EVIDENCE for leaf, negated in leaves(tree)}
+    together = [wanted[name] for name in names]
+    alone = [[way.get(name, -wanted[name]) for name in names] for way in islice(_ways(tree), MAX_VECTORS)]
+    doubtful = together - DOUBT * np.sign(together) * np.eye(len(names))
+    return np.array([[0.0] * len(names), together, *alone, *doubtful][: 2 * MAX_VECTORS])
 
 
 def _ways(tree: Query) -> Iterator[dict[str, float]]:

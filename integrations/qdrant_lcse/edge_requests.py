@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import qdrant_edge as edge
+from pydantic import TypeAdapter
 from qdrant_client import models
 
-__all__ = ["from_edge_point", "from_edge_record", "to_edge_payload", "to_edge_request"]
+__all__ = ["from_edge_points", "from_edge_record", "to_edge_payload", "to_edge_request"]
+
+
+_POINTS = TypeAdapter(list[models.ScoredPoint])
 
 
 def to_edge_request(request: models.QueryRequest) -> edge.QueryRequest:
@@ -48,12 +54,20 @@ def _query(query: Any, using: str | None) -> Any:
         case models.NearestQuery():
             return edge.Query.Nearest(query.nearest, using)  # type: ignore[arg-type]
         case models.FormulaQuery():
-            return edge.Formula(_expression(query.formula))
+            return edge.Formula(_expression(query.formula, {}))
         case _:
             raise TypeError(f"the embedded engine is not asked {type(query).__name__} here")
 
 
-def _expression(node: models.Expression) -> edge.Expression:
+def _expression(node: models.Expression, known: dict[int, edge.Expression]) -> edge.Expression:
+    """A part of a formula; parts that are used several times are translated once."""
+    found = known.get(id(node))
+    if found is None:
+        found = known[id(node)] = _translated(node, partial(_expression, known=known))
+    return found
+
+
+def _translated(node: models.Expression, part: Callable[[models.Expression], edge.Expression]) -> edge.Expression:
     make = edge.Expression
     match node:
         case float() | int():
@@ -61,22 +75,21 @@ def _expression(node: models.Expression) -> edge.Expression:
         case str():
             return make.Variable(node)
         case models.SumExpression():
-            return make.Sum([_expression(part) for part in node.sum])
+            return make.Sum([part(one) for one in node.sum])
         case models.MultExpression():
-            return make.Mult([_expression(part) for part in node.mult])
+            return make.Mult([part(one) for one in node.mult])
         case models.NegExpression():
-            return make.Neg(_expression(node.neg))
+            return make.Neg(part(node.neg))
         case models.AbsExpression():
-            return make.Abs(_expression(node.abs))
+            return make.Abs(part(node.abs))
         case models.ExpExpression():
-            return make.Exp(_expression(node.exp))
+            return make.Exp(part(node.exp))
         case models.LnExpression():
-            return make.Ln(_expression(node.ln))
+            return make.Ln(part(node.ln))
         case models.DivExpression():
-            left, right = _expression(node.div.left), _expression(node.div.right)
-            return make.Div(left, right, node.div.by_zero_default)
+            return make.Div(part(node.div.left), part(node.div.right), node.div.by_zero_default)
         case models.PowExpression():
-            return make.Pow(_expression(node.pow.base), _expression(node.pow.exponent))
+            return make.Pow(part(node.pow.base), part(node.pow.exponent))
         case _:
             raise TypeError(f"the embedded engine is not asked {type(node).__name__} here")
 
@@ -128,11 +141,15 @@ def to_edge_payload(selector: Any) -> Any:
             return False if selector is None else selector
 
 
-def from_edge_point(point: edge.ScoredPoint) -> models.ScoredPoint:
-    """A found point."""
-    return models.ScoredPoint.model_construct(
-        id=_id(point.id), version=point.version, score=point.score, payload=point.payload, vector=point.vector
+def from_edge_points(points: Sequence[edge.ScoredPoint]) -> list[models.ScoredPoint]:
+    """Found points; read all at once, but for their vectors, every number of which would be looked at."""
+    read = _POINTS.validate_python(
+        [{"id": _id(p.id), "version": p.version, "score": p.score, "payload": p.payload} for p in points]
     )
+    for point, found in zip(read, points, strict=True):
+        if (vector := found.vector) is not None:
+            point.vector = vector  # type: ignore[assignment]  # image vectors are dense
+    return read
 
 
 def from_edge_record(point: edge.Record) -> models.Record:

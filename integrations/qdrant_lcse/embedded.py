@@ -27,7 +27,7 @@ try:
 except ImportError as error:
     raise MissingExtra("EmbeddedClient", "qdrant-edge") from error
 
-from qdrant_lcse.edge_requests import from_edge_point, from_edge_record, to_edge_payload, to_edge_request
+from qdrant_lcse.edge_requests import from_edge_points, from_edge_record, to_edge_payload, to_edge_request
 
 __all__ = ["EmbeddedClient"]
 
@@ -123,10 +123,7 @@ class EmbeddedClient:
         """Run queries together."""
         shard = self._shard(collection_name)
         batch = edge.QueryBatchRequest([to_edge_request(request) for request in requests])
-        return [
-            QueryResponse.model_construct(points=[from_edge_point(point) for point in points])
-            for points in shard.query_batch(batch)
-        ]
+        return [QueryResponse.model_construct(points=from_edge_points(points)) for points in shard.query_batch(batch)]
 
     def retrieve(
         self,

@@ -7,7 +7,7 @@ in one trip by nesting the candidate searches inside each prefetch, in two by na
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from qdrant_client import models
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.results import Ranking
 from lcse_plugins.search import DEPTH_GROWTH
 from qdrant_lcse.formula import ScoreFormula
 from qdrant_lcse.hits import Execution, Hits, explain_points
@@ -26,16 +27,24 @@ __all__ = ["formula_steps", "linear_steps"]
 
 
 def linear_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, manner: Manner) -> Steps:
-    """One ordinary vector search, for a query whose score is a linear function of the image vector.
-
-    What it returns is scored here, from the stored vectors: a quantised collection may answer with rough similarities.
-    """
+    """One ordinary vector search, for a query whose score is a linear function of the image vector."""
     linear = encoded.plan.linear
     if linear is None:
         raise AssertionError("only a linear score can be searched for directly")
     wanted = _wanted(schema, options)
-    (points,) = yield Searches([nearest(schema, linear.vector, options, params=manner.params, **wanted)])
+    (points,) = yield Searches([nearest(schema, linear.vector, options, params=_precise(manner.params), **wanted)])
+    scale = schema.scale(linear.vector)
+    for point in points:
+        point.score = scale * point.score + linear.offset
     return _packed(encoded, schema, options, points, exact=manner.proves, execution="linear")
+
+
+def _precise(params: models.SearchParams | None) -> models.SearchParams | None:
+    """The same search, answered with similarities of the original vectors where the collection is quantised."""
+    if params is None:
+        return None
+    quantization = params.quantization or models.QuantizationSearchParams()
+    return params.model_copy(update={"quantization": quantization.model_copy(update={"rescore": True})})
 
 
 def formula_steps(
@@ -122,7 +131,7 @@ def _in_two_trips(
     ids = list(dict.fromkeys(point.id for points in found for point in points))
     if not ids:
         return [], last
-    chosen = models.Filter(must=[models.HasIdCondition.model_construct(has_id=ids)])
+    chosen = models.Filter.model_construct(must=[models.HasIdCondition.model_construct(has_id=ids)])
     stages = [_stage(row, schema, manner, filter=chosen, limit=len(ids)) for row in formula.vectors]
     (points,) = yield Searches([_scored(formula, stages, schema, options, manner)])
     return points, last
@@ -164,19 +173,23 @@ def _packed(
     exact: bool,
     execution: Execution,
 ) -> Hits:
-    seen = {point.id: vector for point in points if (vector := schema.vector_of(point)) is not None}
-    kept = [point for point in points if point.id in seen]
-    ranking = explain_points(
-        encoded, kept, [seen[point.id] for point in kept], exact=exact, keep_scores=execution != "linear"
-    )
-    scored: dict[Hashable, models.ScoredPoint] = {point.id: point for point in kept}
-    return Hits([_asked_for(scored[ranked.id], ranked.score, options) for ranked in ranking], ranking, execution)
+    kept, stored = [], []
+    for point in points:
+        if (vector := schema.stored_vector(point)) is not None:
+            kept.append(point)
+            stored.append(vector)
+            point.vector = _asked_for(point.vector, options)
+
+    def find_ranking() -> Ranking:
+        vectors = [np.asarray(vector, dtype=np.float32) for vector in stored]
+        return explain_points(encoded, kept, vectors, exact=exact)
+
+    return Hits(kept, exact, encoded.parse, execution, find_ranking)
 
 
-def _asked_for(point: models.ScoredPoint, score: float, options: Options) -> models.ScoredPoint:
-    vector: Any = point.vector
+def _asked_for(vector: Any, options: Options) -> Any:
     if options.with_vectors is False:
-        vector = None
-    elif isinstance(options.with_vectors, list) and isinstance(vector, dict):
-        vector = {name: vector[name] for name in options.with_vectors if name in vector}
-    return point.model_copy(update={"score": score, "vector": vector})
+        return None
+    if isinstance(options.with_vectors, list) and isinstance(vector, dict):
+        return {name: vector[name] for name in options.with_vectors if name in vector}
+    return vector

@@ -72,6 +72,8 @@ def power(base: Expression, exponent: Expression | float) -> Expression:
 
 def negative(part: Expression) -> Expression:
     """The part with its sign changed."""
+    if isinstance(part, models.NegExpression):
+        return part.neg
     return models.NegExpression.model_construct(neg=part)
 
 

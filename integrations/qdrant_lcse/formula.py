@@ -276,4 +276,4 @@ def _checked(score: Expression) -> models.FormulaQuery:
 def _parts(node: Any) -> list[Any]:
     if isinstance(node, list):
         return node
-    return [value for _, value in node] if isinstance(node, BaseModel) else []
+    return list(vars(node).values()) if isinstance(node, BaseModel) else []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from qdrant_client import models
@@ -27,23 +28,25 @@ class Hits:
 
     Attributes:
         points: Qdrant's points; their score is the edited similarity.
-        ranking: the same points with their evidence, place by place; its candidates carry the points' payloads.
+        exact: whether it is proved that no other point of the collection could stand here.
+        parse: how the query was read.
         execution: how the scores were computed.
+        find_ranking: computes `ranking`, from vectors that came with the points.
     """
 
     points: list[models.ScoredPoint]
-    ranking: Ranking
+    exact: bool
+    parse: Parse
     execution: Execution
+    find_ranking: Callable[[], Ranking] = field(repr=False)
 
-    @property
-    def exact(self) -> bool:
-        """Whether it is proved that no other point of the collection could stand here."""
-        return self.ranking.exact
+    @cached_property
+    def ranking(self) -> Ranking:
+        """The same points with their evidence, place by place; its candidates carry the points' payloads.
 
-    @property
-    def parse(self) -> Parse:
-        """How the query was read."""
-        return self.ranking.parse
+        Computed when it is first looked at; no further call to the database is made.
+        """
+        return self.find_ranking()
 
     def explain(self) -> str:
         """One line per point: what was seen, and what it did to the score."""
@@ -57,20 +60,21 @@ class Hits:
 
 
 def explain_points(
-    encoded: EncodedQuery,
-    points: Sequence[models.ScoredPoint],
-    vectors: Sequence[FloatArray],
-    *,
-    exact: bool,
-    keep_scores: bool,
+    encoded: EncodedQuery, points: Sequence[models.ScoredPoint], vectors: Sequence[FloatArray], *, exact: bool
 ) -> Ranking:
-    """The evidence of points that the database has found: in its order and with its scores, or scored anew."""
+    """The evidence of points that the database has found, in its order and with its scores.
+
+    Args:
+        encoded: The query.
+        points: The points, best first.
+        vectors: Their image vectors.
+        exact: Whether the result is proved.
+    """
     ranking = Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=exact)
     if points:
         candidates = [
             Candidate(point.id, vector, payload=point.payload) for point, vector in zip(points, vectors, strict=True)
         ]
-        explained = rank_pool(encoded, VectorPool.of(candidates))
-        by_id = {ranked.id: ranked for ranked in explained}
-        ranking.extend((replace(by_id[p.id], score=p.score) for p in points) if keep_scores else explained)
+        by_id = {ranked.id: ranked for ranked in rank_pool(encoded, VectorPool.of(candidates))}
+        ranking.extend(replace(by_id[point.id], score=point.score) for point in points)
     return ranking

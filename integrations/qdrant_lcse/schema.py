@@ -37,11 +37,14 @@ class VectorSchema:
         """What to ask for to get these vectors and no others."""
         return True if self.vector_name is None else [self.vector_name]
 
+    def stored_vector(self, point: models.ScoredPoint | models.Record) -> Any:
+        """The vector of a point as the client gave it; None when it has none."""
+        stored: Any = point.vector
+        return stored.get(self.vector_name or "") if isinstance(stored, dict) else stored
+
     def vector_of(self, point: models.ScoredPoint | models.Record) -> FloatArray | None:
         """(d,) vector of a point; None when it has none."""
-        stored: Any = point.vector
-        if isinstance(stored, dict):
-            stored = stored.get(self.vector_name or "")
+        stored = self.stored_vector(point)
         return None if stored is None else np.asarray(stored, dtype=np.float32)
 
     def scale(self, vector: FloatArray) -> float:

@@ -46,6 +46,9 @@ LARGEST_NESTED = 4000
 BEAM, WIDE_BEAM = 256, 1024
 """HNSW's beam for candidates, at least; and when a query affirms nothing: the graph was built for near vectors."""
 
+_AS_IT_IS, _NEAR, _FAR = (models.SearchParams(hnsw_ef=beam) for beam in (None, BEAM, WIDE_BEAM))
+_OVER_ALL = models.SearchParams(exact=True)
+
 
 class _Search(Generic[ClientT]):
     """What the blocking and the asynchronous face share: everything but the waiting."""
@@ -101,11 +104,9 @@ class _Search(Generic[ClientT]):
         params = options.search_params
         if options.exact:
             params = (params or models.SearchParams()).model_copy(update={"exact": True})
-        elif params is None and not encoded.edits_nothing:
-            params = models.SearchParams(hnsw_ef=WIDE_BEAM if all(encoded.negated.values()) else BEAM)
-        return Manner(
-            params=params, rescoring=models.SearchParams(exact=True), proves=params is not None and bool(params.exact)
-        )
+        elif params is None:
+            params = _AS_IT_IS if encoded.edits_nothing else _FAR if all(encoded.negated.values()) else _NEAR
+        return Manner(params=params, rescoring=_OVER_ALL, proves=bool(params.exact))
 
     def _formula(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> ScoreFormula | None:
         """The score for the database to compute; None when it is to be computed here."""

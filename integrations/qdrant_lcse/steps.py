@@ -172,7 +172,7 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     for place, point in enumerate(points):
         ranked = ranking[place]
         ranking[place] = replace(ranked, candidate=replace(ranked.candidate, payload=point.payload))
-    return Hits(points, ranking, "client")
+    return Hits(points, ranking.exact, ranking.parse, "client", lambda: ranking)
 
 
 def _candidate(point: models.ScoredPoint, schema: VectorSchema) -> Candidate | None:

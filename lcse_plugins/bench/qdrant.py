@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.bench.resampled import NOISE, WidenedEncoder, resample
+from lcse_plugins.bench.resampled import JITTER, WidenedEncoder, resample
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.images import walk_images
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
@@ -144,7 +144,7 @@ def run(
         "queries_per_operator": queries,
         "repeats": repeats,
         "seed": seed,
-        "noise": NOISE,
+        "jitter": JITTER,
         "limit": LIMIT,
         "indexing_seconds": round(indexing, 1),
         "engine": f"qdrant-edge-py {version('qdrant-edge-py')}",
@@ -205,37 +205,41 @@ class _Asked:
 def _measure(
     client: EmbeddedClient, search: LogicSearch, operator: str, asked: Sequence[_Asked], depth: int, repeats: int
 ) -> Measured:
-    from qdrant_client import models
-
-    shares, walls, ratios, processor = [], [], [], []
-    execution = ""
+    shares, execution = [], ""
     for one in asked:
-        plain = models.QueryRequest(
-            query=models.NearestQuery(nearest=one.encoded.holistic_vector.tolist()), limit=LIMIT, with_payload=True
-        )
         hits = search.query(one.query, limit=LIMIT, candidates=depth)
         execution = hits.execution
         shares.append(len(one.true & {int(point.id) for point in hits.points}) / LIMIT)
-        times = _interleaved(
+    seconds = _interleaved(
+        [
             [
-                partial(client.query_batch_points, COLLECTION, [plain]),
+                partial(_plain, client, one.encoded),
                 partial(search.query, one.query, limit=LIMIT, candidates=depth),
-            ],
-            repeats,
-        )
-        walls.append(times[1, 0])
-        ratios.append(times[1, 0] / times[0, 0])
-        processor.append(times[1, 1] / times[0, 1])
+            ]
+            for one in asked
+        ],
+        repeats,
+    )
+    plain, logical = np.moveaxis(seconds, 1, 0)
+    ratios = np.median(logical / plain, axis=0)
     return Measured(
         operator,
         execution,
         depth,
         recall=round(float(np.mean(shares)), 4),
         worst=min(shares),
-        milliseconds=round(1e3 * float(np.median(walls)), 3),
-        ratio=round(float(np.median(ratios)), 2),
-        processor_ratio=round(float(np.median(processor)), 2),
+        milliseconds=round(1e3 * float(np.median(logical[:, 0])), 3),
+        ratio=round(float(ratios[0]), 2),
+        processor_ratio=round(float(ratios[1]), 2),
     )
+
+
+def _plain(client: EmbeddedClient, encoded: EncodedQuery) -> object:
+    """A plain vector query for the text, as it is commonly asked."""
+    from qdrant_client import models
+
+    nearest = models.NearestQuery(nearest=encoded.holistic_vector.tolist())
+    return client.query_batch_points(COLLECTION, [models.QueryRequest(query=nearest, limit=LIMIT, with_payload=True)])
 
 
 def _photographs() -> Path:
@@ -245,12 +249,17 @@ def _photographs() -> Path:
     return folder
 
 
-def _interleaved(calls: Sequence[Callable[[], object]], repeats: int) -> NDArray[np.float64]:
-    """(calls, 2) median seconds on the wall clock and of the processor; each in turn, the first time not counted."""
-    seconds = np.zeros((repeats + 1, len(calls), 2))
+def _interleaved(calls: Sequence[Sequence[Callable[[], object]]], repeats: int) -> NDArray[np.float64]:
+    """(queries, ways, 2) median seconds on the wall clock and of the processor.
+
+    Each way of asking in turn, query after query, so that no query finds its own data still in the processor's cache;
+    the first round is not counted.
+    """
+    seconds = np.zeros((repeats + 1, len(calls), len(calls[0]), 2))
     for turn in range(repeats + 1):
-        for place, call in enumerate(calls):
-            wall, processor = time.perf_counter(), time.process_time()
-            call()
-            seconds[turn, place] = time.perf_counter() - wall, time.process_time() - processor
+        for query, ways in enumerate(calls):
+            for place, call in enumerate(ways):
+                wall, processor = time.perf_counter(), time.process_time()
+                call()
+                seconds[turn, query, place] = time.perf_counter() - wall, time.process_time() - processor
     return np.asarray(np.median(seconds[1:], axis=0))

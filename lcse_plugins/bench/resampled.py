@@ -1,8 +1,10 @@
 """As many vectors as wanted, with the structure of real ones.
 
-A row is one photograph's vector, moved by half the difference of two others (so that it varies as photographs do) and
-jittered by Gaussian noise of length `NOISE`. For more dimensions than the encoder has, its space is turned into a
-larger one by a random isometry, which keeps every cosine.
+A row is one photograph's vector, jittered by Gaussian noise with the covariance of all of them: rows lie where
+photographs lie and vary in the directions in which photographs vary. `JITTER` is set by measurement: as many rows as
+there were real photographs (5,832) are as far from their nearest neighbour as those were (0.71, in the median), under
+the starter encoder. For more dimensions than the encoder has, its space is turned into a larger one by a random
+isometry, which keeps every cosine.
 """
 
 from __future__ import annotations
@@ -15,19 +17,28 @@ from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource
 from lcse_plugins.errors import InvalidOption
 
-__all__ = ["NOISE", "WidenedEncoder", "resample"]
+__all__ = ["JITTER", "WidenedEncoder", "resample"]
 
-NOISE = 0.45
-"""Length of the jitter, beside photographs of length one."""
+JITTER = 0.62
+"""Share of the standard deviation that is noise; the rest is a photograph's own."""
+
+ROWS_AT_ONCE = 10_000
 
 
 def resample(photographs: FloatArray, rows: int, rng: np.random.Generator) -> FloatArray:
-    """(rows, d) unit vectors with the structure of (n, d) photographs: one of them, moved and jittered."""
-    chosen, towards, away = (rng.integers(0, len(photographs), rows) for _ in range(3))
-    vectors = photographs[chosen] + 0.5 * (photographs[towards] - photographs[away]) / np.float32(np.sqrt(2.0))
-    dimension = photographs.shape[1]
-    vectors += (NOISE / np.sqrt(dimension)) * rng.standard_normal(vectors.shape, dtype=np.float32)
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+    """(rows, d) unit vectors with the structure of (n, d) photographs: one of them each, jittered as they vary."""
+    centre = photographs.mean(axis=0)
+    spread = photographs - centre
+    made = np.empty((rows, photographs.shape[1]), dtype=np.float32)
+    for start in range(0, rows, ROWS_AT_ONCE):
+        count = min(ROWS_AT_ONCE, rows - start)
+        chosen = spread[rng.integers(0, len(spread), count)]
+        noise = rng.standard_normal((count, len(spread)), dtype=np.float32) @ spread / np.float32(np.sqrt(len(spread)))
+        made[start : start + count] = (
+            centre + np.float32(np.sqrt(1.0 - JITTER**2)) * chosen + np.float32(JITTER) * noise
+        )
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    return made
 
 
 class WidenedEncoder:

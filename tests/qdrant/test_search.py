@@ -56,6 +56,18 @@ def test_points_carry_scores_payload_and_evidence(search: LogicSearch) -> None:
     assert "umbrella ✓" in hits.explain()
 
 
+def test_evidence_needs_no_further_call(search: LogicSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    hits = search.query(BUT_NOT, limit=3, candidates=900)
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise AssertionError("the database was asked again")
+
+    for method in ("query_batch_points", "retrieve", "scroll"):
+        monkeypatch.setattr(type(search.client), method, refuse)
+    assert [ranked.id for ranked in hits.ranking] == [point.id for point in hits.points]
+    assert hits.ranking is hits.ranking
+
+
 def test_pages_follow_each_other(search: LogicSearch) -> None:
     whole = search.query(BUT_NOT, limit=9, candidates=2000)
     pages = [search.query(BUT_NOT, limit=3, offset=start, candidates=2000) for start in (0, 3, 6)]
