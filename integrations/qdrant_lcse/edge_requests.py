@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import qdrant_edge as edge
@@ -14,90 +13,100 @@ from qdrant_client import models
 __all__ = ["from_edge_points", "from_edge_record", "to_edge_payload", "to_edge_request"]
 
 
+T = TypeVar("T")
+
 _POINTS = TypeAdapter(list[models.ScoredPoint])
 
 
 def to_edge_request(request: models.QueryRequest) -> edge.QueryRequest:
     """A query with its prefetches."""
+    translation = _Translation()
     return edge.QueryRequest(
         limit=10 if request.limit is None else request.limit,
         offset=request.offset or 0,
-        query=_query(request.query, request.using),
-        prefetches=_prefetches(request.prefetch),
+        query=translation.query(request.query, request.using),
+        prefetches=translation.prefetches(request.prefetch),
         with_vector=request.with_vector or False,
         with_payload=to_edge_payload(request.with_payload),
-        filter=_filter(request.filter),
+        filter=translation.filter(request.filter),
         score_threshold=request.score_threshold,
         params=_params(request.params),
     )
 
 
-def _prefetches(prefetch: Any) -> list[edge.Prefetch]:
-    prefetches = [] if prefetch is None else prefetch if isinstance(prefetch, list) else [prefetch]
-    return [
-        edge.Prefetch(
-            limit=one.limit or 10,
-            query=_query(one.query, one.using),
-            prefetches=_prefetches(one.prefetch),
-            params=_params(one.params),
-            filter=_filter(one.filter),
-            score_threshold=one.score_threshold,
-        )
-        for one in prefetches
-    ]
+class _Translation:
+    """One query's translation: what stands in it several times, as filters and parts of formulas do, is said once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Any] = {}
+
+    def _once(self, part: Any, translate: Callable[[Any], T]) -> T:
+        if id(part) not in self._known:
+            self._known[id(part)] = translate(part)
+        found: T = self._known[id(part)]
+        return found
+
+    def prefetches(self, prefetch: Any) -> list[edge.Prefetch]:
+        return [] if prefetch is None else self._once(prefetch, self._prefetches)
+
+    def _prefetches(self, prefetch: Any) -> list[edge.Prefetch]:
+        return [
+            edge.Prefetch(
+                limit=one.limit or 10,
+                query=self.query(one.query, one.using),
+                prefetches=self.prefetches(one.prefetch),
+                params=_params(one.params),
+                filter=self.filter(one.filter),
+                score_threshold=one.score_threshold,
+            )
+            for one in (prefetch if isinstance(prefetch, list) else [prefetch])
+        ]
+
+    def query(self, query: Any, using: str | None) -> Any:
+        match query:
+            case None:
+                return None
+            case models.NearestQuery():
+                return edge.Query.Nearest(query.nearest, using)  # type: ignore[arg-type]
+            case models.FormulaQuery():
+                return edge.Formula(self.expression(query.formula))
+            case _:
+                raise TypeError(f"the embedded engine is not asked {type(query).__name__} here")
+
+    def filter(self, condition: models.Filter | None) -> edge.Filter | None:
+        return None if condition is None else self._once(condition, _filter)
+
+    def expression(self, node: models.Expression) -> edge.Expression:
+        return self._once(node, self._expression)
+
+    def _expression(self, node: models.Expression) -> edge.Expression:
+        make, part = edge.Expression, self.expression
+        match node:
+            case float() | int():
+                return make.Constant(float(node))
+            case str():
+                return make.Variable(node)
+            case models.SumExpression():
+                return make.Sum([part(one) for one in node.sum])
+            case models.MultExpression():
+                return make.Mult([part(one) for one in node.mult])
+            case models.NegExpression():
+                return make.Neg(part(node.neg))
+            case models.AbsExpression():
+                return make.Abs(part(node.abs))
+            case models.ExpExpression():
+                return make.Exp(part(node.exp))
+            case models.LnExpression():
+                return make.Ln(part(node.ln))
+            case models.DivExpression():
+                return make.Div(part(node.div.left), part(node.div.right), node.div.by_zero_default)
+            case models.PowExpression():
+                return make.Pow(part(node.pow.base), part(node.pow.exponent))
+            case _:
+                raise TypeError(f"the embedded engine is not asked {type(node).__name__} here")
 
 
-def _query(query: Any, using: str | None) -> Any:
-    match query:
-        case None:
-            return None
-        case models.NearestQuery():
-            return edge.Query.Nearest(query.nearest, using)  # type: ignore[arg-type]
-        case models.FormulaQuery():
-            return edge.Formula(_expression(query.formula, {}))
-        case _:
-            raise TypeError(f"the embedded engine is not asked {type(query).__name__} here")
-
-
-def _expression(node: models.Expression, known: dict[int, edge.Expression]) -> edge.Expression:
-    """A part of a formula; parts that are used several times are translated once."""
-    found = known.get(id(node))
-    if found is None:
-        found = known[id(node)] = _translated(node, partial(_expression, known=known))
-    return found
-
-
-def _translated(node: models.Expression, part: Callable[[models.Expression], edge.Expression]) -> edge.Expression:
-    make = edge.Expression
-    match node:
-        case float() | int():
-            return make.Constant(float(node))
-        case str():
-            return make.Variable(node)
-        case models.SumExpression():
-            return make.Sum([part(one) for one in node.sum])
-        case models.MultExpression():
-            return make.Mult([part(one) for one in node.mult])
-        case models.NegExpression():
-            return make.Neg(part(node.neg))
-        case models.AbsExpression():
-            return make.Abs(part(node.abs))
-        case models.ExpExpression():
-            return make.Exp(part(node.exp))
-        case models.LnExpression():
-            return make.Ln(part(node.ln))
-        case models.DivExpression():
-            return make.Div(part(node.div.left), part(node.div.right), node.div.by_zero_default)
-        case models.PowExpression():
-            return make.Pow(part(node.pow.base), part(node.pow.exponent))
-        case _:
-            raise TypeError(f"the embedded engine is not asked {type(node).__name__} here")
-
-
-def _filter(condition: models.Filter | None) -> edge.Filter | None:
-    if condition is None:
-        return None
-
+def _filter(condition: models.Filter) -> edge.Filter:
     def listed(part: Any) -> list[Any] | None:
         return None if part is None else [_condition(one) for one in (part if isinstance(part, list) else [part])]
 

@@ -37,6 +37,9 @@ __all__ = ["CANDIDATES", "OPERATORS", "Measured", "run", "table"]
 CANDIDATES = {"nested": (100, 300, 1_000), "two-trip": (100, 300, 1_000, 10_000)}
 """How many points each way of scoring is asked to score; nesting repeats its searches and is not meant for many."""
 
+BEAMS = (100, 1_024, 4_096)
+"""HNSW beams for one negation, which is one search: that of a plain query, our own, and one that finds nearly all."""
+
 LIMIT = 10
 COLLECTION = "bench"
 WORDS = (
@@ -62,6 +65,7 @@ class Measured:
         operator: the kind of query.
         execution: what ran.
         candidates: how many points were asked to be scored; a linear score needs no more than it returns.
+        beam: HNSW's beam where it was asked for; None where it was left to `LogicSearch`.
         recall: mean share of the true top 10 that was found.
         worst: the smallest share.
         milliseconds: median of the whole query, on the wall clock.
@@ -72,6 +76,7 @@ class Measured:
     operator: str
     execution: str
     candidates: int
+    beam: int | None
     recall: float
     worst: float
     milliseconds: float
@@ -129,10 +134,14 @@ def run(
         indexing = _fill(client, vectors)
         for operator, make in OPERATORS.items():
             asked = [_Asked.of(make(*_concepts(rng)), scorer, pool) for _ in range(queries)]
-            linear = asked[0].encoded.plan.linear is not None
-            settings = {"linear": (LIMIT,)} if linear else candidates
-            for execution, depths in settings.items():
-                search = LogicSearch(client, COLLECTION, scorer, execution="auto" if linear else execution)  # type: ignore[arg-type]
+            if asked[0].encoded.plan.linear is not None:
+                for beam in BEAMS:
+                    progress(f"{operator}, a beam of {beam:,}")
+                    search = LogicSearch(client, COLLECTION, scorer)
+                    results.append(_measure(client, search, operator, asked, LIMIT, repeats, beam=beam))
+                continue
+            for execution, depths in candidates.items():
+                search = LogicSearch(client, COLLECTION, scorer, execution=execution)  # type: ignore[arg-type]
                 for depth in depths:
                     progress(f"{operator}, {execution}, {depth:,} candidates")
                     results.append(_measure(client, search, operator, asked, depth, repeats))
@@ -155,12 +164,13 @@ def run(
 def table(result: dict[str, Any]) -> str:
     """The rows as text."""
     lines = [
-        f"{'operator':<9}{'execution':<10}{'candidates':>10}{'recall':>8}{'worst':>7}{'ms':>8}"
+        f"{'operator':<9}{'execution':<10}{'candidates':>10}{'beam':>6}{'recall':>8}{'worst':>7}{'ms':>8}"
         f"{'× plain':>9}{'× cpu':>7}"
     ]
     for row in result["results"]:
         lines.append(
-            f"{row['operator']:<9}{row['execution']:<10}{row['candidates']:>10,}{row['recall']:>8.3f}{row['worst']:>7.2f}"
+            f"{row['operator']:<9}{row['execution']:<10}{row['candidates']:>10,}{row['beam'] or '':>6}"
+            f"{row['recall']:>8.3f}{row['worst']:>7.2f}"
             f"{row['milliseconds']:>8.2f}{row['ratio']:>9.1f}{row['processor_ratio']:>7.1f}"
         )
     return "\n".join(lines)
@@ -203,29 +213,32 @@ class _Asked:
 
 
 def _measure(
-    client: EmbeddedClient, search: LogicSearch, operator: str, asked: Sequence[_Asked], depth: int, repeats: int
+    client: EmbeddedClient,
+    search: LogicSearch,
+    operator: str,
+    asked: Sequence[_Asked],
+    depth: int,
+    repeats: int,
+    *,
+    beam: int | None = None,
 ) -> Measured:
+    from qdrant_client import models
+
+    params = None if beam is None else models.SearchParams(hnsw_ef=beam)
+    ask = partial(search.query, limit=LIMIT, candidates=depth, search_params=params)
     shares, execution = [], ""
     for one in asked:
-        hits = search.query(one.query, limit=LIMIT, candidates=depth)
+        hits = ask(one.query)
         execution = hits.execution
         shares.append(len(one.true & {int(point.id) for point in hits.points}) / LIMIT)
-    seconds = _interleaved(
-        [
-            [
-                partial(_plain, client, one.encoded),
-                partial(search.query, one.query, limit=LIMIT, candidates=depth),
-            ]
-            for one in asked
-        ],
-        repeats,
-    )
+    seconds = _interleaved([[partial(_plain, client, one.encoded), partial(ask, one.query)] for one in asked], repeats)
     plain, logical = np.moveaxis(seconds, 1, 0)
     ratios = np.median(logical / plain, axis=0)
     return Measured(
         operator,
         execution,
         depth,
+        beam,
         recall=round(float(np.mean(shares)), 4),
         worst=min(shares),
         milliseconds=round(1e3 * float(np.median(logical[:, 0])), 3),

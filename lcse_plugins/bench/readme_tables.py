@@ -1,4 +1,4 @@
-"""The README's tables, made from kept results, so that no number in it is typed by hand.
+"""The tables of README files, made from kept results, so that no number in it is typed by hand.
 
 A table stands between `<!-- table: NAME -->` and `<!-- end table -->`. `python -m lcse_plugins.bench.readme_tables
 README.md RESULTS` writes them anew; `filled` gives the text as it should be, for a test to compare.
@@ -119,6 +119,17 @@ def _timing(record: Mapping[str, Any]) -> str:
     return _markdown(columns, body, record)
 
 
+def _qdrant(record: Mapping[str, Any]) -> str:
+    rows: dict[str, dict[int, str]] = {}
+    for row in record["result"]["results"]:
+        beam = f", beam {row['beam']:,}" if row["beam"] else ""
+        cell = f"{row['recall']:.2f} at {row['ratio']:.1f} ×"
+        rows.setdefault(f"{row['operator']}, `{row['execution']}`{beam}", {})[row["candidates"]] = cell
+    depths = sorted({depth for per in rows.values() for depth in per})
+    body = [[label, *(per.get(depth, "") for depth in depths)] for label, per in rows.items()]
+    return _markdown(["candidates", *(f"{depth:,}" for depth in depths)], body, record)
+
+
 TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "retrieval": _retrieval,
     "retrieval-half-b": _retrieval,
@@ -131,6 +142,7 @@ TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "calibrate": _calibration,
     "calibrate-anchored": _calibration,
     "timing": _timing,
+    "qdrant": _qdrant,
 }
 """Name of a result, and of the table made from it → how."""
 
