@@ -25,7 +25,8 @@ class ScoringConfig:
     Attributes:
         mode: `lcse` edits the ordinary similarity (the paper's method); `factored` ranks by logic alone; `routed`
             is `factored` for queries with logic and `holistic` for the others; `holistic` is the plain encoder;
-            `anchored` averages the logic, as a similarity, with the similarity of what the query affirms.
+            `anchored` averages the logic, as a similarity, with the similarity of what the query affirms, or of its
+            concepts where that has no text.
         aggregator: how children combine: `power` mean (the paper's), `minmax`, or `probabilistic` products.
         gamma_and: exponent of the power mean for AND; -1, the harmonic mean, lets one weak concept pull down.
         gamma_or: exponent for OR; 10 is close to the maximum yet still smooth.

@@ -6,11 +6,13 @@
 difference. A query without logic moves by nothing: its scores are the encoder's own, bit for bit.
 
 The other modes use the logic as a similarity of its own, logit p_logic / β + μ; for one affirmed concept that is its
-cosine. `anchored` averages it with the similarity of what the query affirms:
+cosine. `anchored` averages it with a plain similarity: that of what the query affirms,
 
     score = (s_affirmed + logit p_logic / β + μ) / 2
 
 There is nothing to subtract, because the affirmed text holds no negated concept that the encoder could have heard.
+Where nothing is affirmed, and for OR (whose text prefers images that show both sides), the plain half is the mean of
+the concepts' own similarities, those of negated ones reflected at μ.
 """
 
 from __future__ import annotations
@@ -22,11 +24,19 @@ from array_api_compat import array_namespace
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.errors import InvalidCandidate
-from lcse_plugins.evidence import Array, gather_logits
+from lcse_plugins.evidence import Array, Logits, gather_logits
 from lcse_plugins.logic import soft_floor, soft_logit, truth_ceiling, truth_logit
 from lcse_plugins.query import Or, Query, canonical, concepts, has_logic, leaves, ordered
 
-__all__ = ["edits_nothing", "holistic_share", "score_arrays", "score_ceiling", "score_tree", "uses_holistic"]
+__all__ = [
+    "edits_nothing",
+    "holistic_share",
+    "leaf_weights",
+    "score_arrays",
+    "score_ceiling",
+    "score_tree",
+    "uses_holistic",
+]
 
 
 def score_arrays(
@@ -88,7 +98,7 @@ def score_tree(
     if config.mode == "lcse":
         soft = soft_logit([logits[concept] for concept in sorted(concepts(tree))])
         return holistic + (truth - soft) / calibration.beta, truth
-    return _blend(holistic, truth / calibration.beta + calibration.mu, holistic_share(tree, config)), truth
+    return _blend(tree, holistic, truth, logits, calibration, config), truth
 
 
 def score_ceiling(
@@ -104,7 +114,7 @@ def score_ceiling(
     ceiling = truth_ceiling(tree, logits, config=config)
     if config.mode == "lcse":
         return holistic + (ceiling - soft_floor(list(logits.values()))) / calibration.beta
-    return _blend(holistic, ceiling / calibration.beta + calibration.mu, holistic_share(tree, config))
+    return _blend(tree, holistic, ceiling, logits, calibration, config)
 
 
 def edits_nothing(tree: Query, config: ScoringConfig) -> bool:
@@ -122,16 +132,38 @@ def uses_holistic(tree: Query, config: ScoringConfig) -> bool:
 def holistic_share(tree: Query, config: ScoringConfig) -> float:
     """The weight of the holistic similarity in a score; outside `lcse` the logic has the rest.
 
-    Mode `anchored` gives half to the similarity of the affirmed part, where the query says things together. An OR does
-    not: the text of both its sides prefers images that show both.
+    Mode `anchored` gives half to the similarity of the affirmed part, where the query says things together.
     """
     if edits_nothing(tree, config) or config.mode == "lcse":
         return 1.0
-    joined = not isinstance(tree, Or) and not all(negated for _, negated in leaves(tree))
-    return 0.5 if config.mode == "anchored" and joined else 0.0
+    return 0.5 if config.mode == "anchored" and _has_anchor(tree) else 0.0
 
 
-def _blend(holistic: Array, logic: Array, share: float) -> Array:
+def leaf_weights(tree: Query, config: ScoringConfig) -> dict[str, float]:
+    """Concept → its weight in the plain half of an `anchored` score, where no text stands for that half.
+
+    All leaves weigh the same but for their sign. Empty where the logic alone, or a text, gives the score.
+    """
+    if config.mode != "anchored" or edits_nothing(tree, config) or _has_anchor(tree):
+        return {}
+    signs = [(leaf.text, -1.0 if negated else 1.0) for leaf, negated in leaves(tree)]
+    return {text: sum(sign for name, sign in signs if name == text) / len(signs) for text in dict(signs)}
+
+
+def _has_anchor(tree: Query) -> bool:
+    """Whether the text of what is affirmed is a good anchor: something is, and not as one of several choices."""
+    return not isinstance(tree, Or) and not all(negated for _, negated in leaves(tree))
+
+
+def _blend(
+    tree: Query, holistic: Array, truth: Array, logits: Logits, calibration: Calibration, config: ScoringConfig
+) -> Array:
+    """The logic as a similarity, averaged with a plain one where the mode says so."""
+    weights = leaf_weights(tree, config)
+    if weights:
+        plain = [weight * logits[text] for text, weight in weights.items()]
+        truth = (truth + sum(plain[1:], plain[0])) / 2
+    logic, share = truth / calibration.beta + calibration.mu, holistic_share(tree, config)
     return logic if share == 0.0 else share * holistic + (1.0 - share) * logic
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
-from lcse_plugins.edit import edits_nothing, holistic_share
+from lcse_plugins.edit import edits_nothing, holistic_share, leaf_weights
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, concepts
 from lcse_plugins.vantage import candidate_vectors
@@ -153,7 +153,13 @@ class _Frame:
 def _ceilings(tree: Query, frame: _Frame) -> list[np.ndarray] | None:
     """Coefficient rows whose maximum is at least β (score - holistic part); None when no such rows are known."""
     rows = _truth_ceilings(tree, frame)
-    if rows is None or not frame.subtracts_soft:
+    if rows is None:
+        return None
+    weights = leaf_weights(tree, frame.config)
+    if weights:
+        plain = np.sum([frame.unit(name, weight) for name, weight in weights.items()], axis=0)
+        return [(row + plain) / 2 for row in rows]
+    if not frame.subtracts_soft:
         return rows
     # The logit of a mean probability is at least the smallest logit: -soft ≤ max_i -x_i.
     lowered = [row - frame.unit(name, 1.0) for row in rows for name in frame.names]

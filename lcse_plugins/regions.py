@@ -1,46 +1,69 @@
 """Evidence from regions of an image: small things are missed when a whole picture becomes one vector.
 
-Beside the whole image, five overlapping tiles are encoded; a concept's similarity is the largest of the six. The text
-of the whole query is still compared with the whole image, so a query without logic ranks as before. It costs six times
-the vectors, and the time to encode them, so it is a choice: build a `RegionPool` and rank it like any other.
+Beside the whole image, overlapping tiles are encoded; for a query with logic, every similarity is the mean of the few
+views that show it best. A query without logic still looks at the whole image only, so it ranks as before. It costs six
+(or fifteen) times the vectors, and the time to encode them, so it is a choice: build a `RegionPool` and rank it like
+any other.
+
+    >>> pool = RegionPool.fitted(encoder, vectors, encode_regions(encoder, paths), ids=names)
+    >>> scorer.rank("an umbrella and no person", pool, limit=5)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from PIL.Image import Image
 
-from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_TEMPLATES
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource, concept_vectors
-from lcse_plugins.errors import InvalidCandidate
+from lcse_plugins.errors import InvalidCandidate, InvalidOption
 from lcse_plugins.pool import VectorPool, top_indices, unit_rows
 from lcse_plugins.results import Candidate
 from lcse_plugins.unlabelled import COMMON_THINGS, spread_calibration
 
-__all__ = ["REGIONS", "RegionPool", "encode_regions", "estimate_region_calibration"]
+__all__ = ["FEW_TILES", "MANY_TILES", "RegionPool", "Tile", "ViewScale", "encode_regions", "fit_view_scale"]
 
-REGIONS = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5))
-"""Where each tile lies: shares of the free width and height left of it and above it."""
 
-TILE = 0.6
-"""Side of a tile, as a share of the image's."""
+class Tile(NamedTuple):
+    """A part of a picture, by shares: of the free width left of it, of the free height above it, and its own side."""
+
+    across: float
+    down: float
+    side: float
+
+
+FEW_TILES = tuple(Tile(x, y, 0.6) for x, y in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5)))
+"""Four corners and the centre."""
+
+MANY_TILES = FEW_TILES + tuple(Tile(x, y, 0.45) for y in (0.0, 0.5, 1.0) for x in (0.0, 0.5, 1.0))
+"""Those, and nine smaller ones: a little better, for two and a half times the vectors."""
+
+VIEWS_FOR_ONE = 5
+"""Of so many views (the image and its tiles), one is averaged: two of six, three of fifteen."""
 
 ROWS_AT_ONCE = 2_048
 
 
 def encode_regions(
-    encoder: Encoder, images: Iterable[ImageSource], *, progress: Callable[[int], None] | None = None
+    encoder: Encoder,
+    images: Iterable[ImageSource],
+    *,
+    tiles: Sequence[Tile] = FEW_TILES,
+    progress: Callable[[int], None] | None = None,
 ) -> FloatArray:
-    """(n, 5, d) vectors of the tiles of each picture.
+    """(n, r, d) vectors of the tiles of each picture.
 
     Args:
         encoder: The encoder of the whole images.
         images: The pictures.
+        tiles: Which parts of a picture to encode.
         progress: Called with the number done.
 
     Raises:
@@ -49,27 +72,40 @@ def encode_regions(
     rows = []
     for done, source in enumerate(images, start=1):
         image = load_image(source)
-        width, height = (max(1, round(TILE * side)) for side in image.size)
-        corners = [
-            (round(across * (image.width - width)), round(down * (image.height - height))) for across, down in REGIONS
-        ]
-        rows.append(encoder.encode_images([image.crop((x, y, x + width, y + height)) for x, y in corners]))
+        rows.append(encoder.encode_images([_cut(image, tile) for tile in tiles]))
         if progress is not None:
             progress(done)
-    return np.stack(rows) if rows else np.empty((0, len(REGIONS), encoder.dimension), dtype=np.float32)
+    return np.stack(rows) if rows else np.empty((0, len(tiles), encoder.dimension), dtype=np.float32)
+
+
+def _cut(image: Image, tile: Tile) -> Image:
+    width, height = (max(1, round(tile.side * side)) for side in image.size)
+    x, y = round(tile.across * (image.width - width)), round(tile.down * (image.height - height))
+    return image.crop((x, y, x + width, y + height))
+
+
+@dataclass(frozen=True, slots=True)
+class ViewScale:
+    """What turns a similarity of the best views into one of a whole image, for which μ and β were fitted."""
+
+    factor: float = 1.0
+    offset: float = 0.0
 
 
 class RegionPool(VectorPool):
-    """A pool in which a concept counts as seen where the whole image or any region shows it.
+    """A pool in which a concept is looked for in the whole image and in its regions.
 
     Args:
         vectors: (n, d) vectors of whole images.
         regions: (n, r, d) vectors of their regions.
+        best: Over how many views to average, those that show most; by default one of each five.
+        scale: What turns such a mean into a whole image's similarity; `RegionPool.fitted` finds it.
         ids: One identity per image; by default its position.
         candidates: The candidates the rows were taken from; instead of `ids`.
 
     Raises:
         InvalidCandidate: the two tables do not belong together, or a row is zero, NaN or infinite.
+        InvalidOption: there are not as many views as `best`.
     """
 
     def __init__(
@@ -77,6 +113,8 @@ class RegionPool(VectorPool):
         vectors: ArrayLike,
         regions: ArrayLike,
         *,
+        best: int | None = None,
+        scale: ViewScale | None = None,
         ids: Sequence[Hashable] | None = None,
         candidates: Sequence[Candidate] | None = None,
     ) -> None:
@@ -88,13 +126,40 @@ class RegionPool(VectorPool):
                 f"not shape {parts.shape}"
             )
         self.regions: NDArray[np.floating] = unit_rows(parts.reshape(-1, self.dimension)).reshape(parts.shape)
+        self.best = _views_to_average(parts.shape[1]) if best is None else best
+        if not 1 <= self.best <= 1 + parts.shape[1]:
+            raise InvalidOption(f"best lies between 1 and the {1 + parts.shape[1]} views of an image, not {best}")
+        self.scale = scale or ViewScale()
+
+    @classmethod
+    def fitted(
+        cls,
+        encoder: Encoder,
+        vectors: FloatArray,
+        regions: FloatArray,
+        *,
+        best: int | None = None,
+        ids: Sequence[Hashable] | None = None,
+    ) -> RegionPool:
+        """A pool whose similarities are on the scale of whole images, so that μ and β of the encoder hold for them.
+
+        Raises:
+            InvalidCandidate: the two tables do not belong together, or a row is zero, NaN or infinite.
+            CalibrationError: the images are all alike.
+        """
+        pool = cls(vectors, regions, best=best, ids=ids)
+        pool.scale = fit_view_scale(encoder, pool.vectors, pool.regions, best=pool.best)
+        return pool
 
     def similarities(self, encoded: EncodedQuery, positions: slice | NDArray[np.intp]) -> FloatArray:
-        """(k, 1 + m) similarities: of the text to the whole image, of a concept to whatever shows it best."""
+        """(k, 1 + m) similarities of the text and the concepts to the views that show them best."""
         found = super().similarities(encoded, positions)
-        if not encoded.edits_nothing:
-            parts = np.asarray(self.regions[positions], dtype=np.float32) @ encoded.concept_vectors.T
-            found[:, 1:] = np.maximum(found[:, 1:], parts.max(axis=1))
+        if encoded.edits_nothing:
+            return found
+        parts = np.asarray(self.regions[positions], dtype=np.float32) @ encoded.matrix.T
+        found = _best_views(found, parts, self.best)
+        found *= self.scale.factor
+        found += self.scale.offset
         return found
 
     def top(
@@ -112,16 +177,45 @@ class RegionPool(VectorPool):
         return best, scores[best]
 
 
-def estimate_region_calibration(
+def fit_view_scale(
     encoder: Encoder,
     vectors: FloatArray,
     regions: FloatArray,
     *,
+    best: int | None = None,
     vocabulary: Sequence[str] = COMMON_THINGS,
     templates: Sequence[str] = DEFAULT_TEMPLATES,
-) -> Calibration:
-    """μ and β for the largest similarity of six, which lies higher than that of one: from the vectors alone."""
+) -> ViewScale:
+    """The mean of the best views lies higher than the similarity of the whole, and spreads less: by how much.
+
+    Found from the vectors alone, with common things: middle and deviation of the one are laid over those of the other.
+
+    Args:
+        encoder: The encoder of the vectors.
+        vectors: (n, d) vectors of whole images.
+        regions: (n, r, d) vectors of their regions.
+        best: Over how many views to average; by default one of each five.
+        vocabulary: Things to look for.
+        templates: The prompts that concepts will be scored with.
+
+    Raises:
+        CalibrationError: the similarities are all alike.
+    """
     concepts = concept_vectors(encoder, list(vocabulary), templates=templates)
-    largest = np.maximum(vectors @ concepts.T, (regions @ concepts.T).max(axis=1))
-    found = spread_calibration(largest)
-    return Calibration(mu=found.mu, beta=found.beta, encoder_id=encoder.encoder_id)
+    pooled, whole = [], vectors @ concepts.T
+    for start in range(0, len(vectors), ROWS_AT_ONCE):
+        part = slice(start, start + ROWS_AT_ONCE)
+        pooled.append(_best_views(whole[part], regions[part] @ concepts.T, best or _views_to_average(regions.shape[1])))
+    plain, viewed = spread_calibration(whole), spread_calibration(np.concatenate(pooled))
+    factor = viewed.beta / plain.beta
+    return ViewScale(factor, plain.mu - factor * viewed.mu)
+
+
+def _views_to_average(regions: int) -> int:
+    return -(-(1 + regions) // VIEWS_FOR_ONE)
+
+
+def _best_views(whole: FloatArray, parts: FloatArray, best: int) -> FloatArray:
+    """(k, m) means of the `best` largest of (k, m) similarities of images and (k, r, m) of their regions."""
+    views = np.concatenate([whole[:, None, :], parts], axis=1)
+    return np.asarray(np.partition(views, -best, axis=1)[:, -best:].mean(axis=1), dtype=np.float32)

@@ -8,8 +8,8 @@ from PIL import Image
 
 from lcse_plugins import LogicScorer, ScoringConfig, VectorPool
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.errors import InvalidCandidate
-from lcse_plugins.regions import REGIONS, RegionPool, encode_regions, estimate_region_calibration
+from lcse_plugins.errors import InvalidCandidate, InvalidOption
+from lcse_plugins.regions import FEW_TILES, MANY_TILES, RegionPool, ViewScale, encode_regions, fit_view_scale
 from lcse_plugins.testing import ToyEncoder
 
 WHOLES = ["street car", "street", "street tree", "park dog", "park"]
@@ -20,10 +20,10 @@ TILES = {1: (3, "person"), 4: (0, "dog")}
 def pools() -> tuple[ToyEncoder, VectorPool, RegionPool]:
     encoder = ToyEncoder(dimension=256)
     vectors = encoder.encode_images(WHOLES)
-    regions = np.repeat(vectors[:, None, :], len(REGIONS), axis=1)
+    regions = np.repeat(vectors[:, None, :], len(FEW_TILES), axis=1)
     for image, (tile, word) in TILES.items():
         regions[image, tile] = encoder.encode_images([word])[0]
-    return encoder, VectorPool(vectors, ids=WHOLES), RegionPool(vectors, regions, ids=WHOLES)
+    return encoder, VectorPool(vectors, ids=WHOLES), RegionPool(vectors, regions, best=1, ids=WHOLES)
 
 
 @pytest.mark.parametrize("mode", ["lcse", "anchored", "factored"])
@@ -86,12 +86,34 @@ def test_tables_that_do_not_belong_together_are_refused() -> None:
     assert encode_regions(encoder, []).shape == (0, 5, 256)
 
 
-def test_its_calibration_lies_higher() -> None:
-    from lcse_plugins.unlabelled import COMMON_THINGS, estimate_calibration
+def test_a_similarity_is_the_mean_of_the_best_views() -> None:
+    encoder = ToyEncoder({"dog": [1.0, 0.0, 0.0], "cat": [0.0, 1.0, 0.0]})
+    shares = np.array([0.1, 0.9, 0.5, 0.7, 0.2, 0.3])
+    views = np.stack([shares, np.zeros(6), np.sqrt(1.0 - shares**2)], axis=1)
+    for best, mean in ((None, 0.8), (1, 0.9), (3, 0.7), (6, 0.45)):
+        pool = RegionPool(views[:1], views[None, 1:], best=best, scale=ViewScale(0.5, 0.1))
+        ranked = LogicScorer(encoder).rank("a dog and no cat", pool)[0]
+        assert [item.similarity for item in ranked.evidence] == pytest.approx([0.5 * mean + 0.1, 0.1], abs=1e-6)
+    assert RegionPool(views[:1], np.repeat(views[None, 1:2], len(MANY_TILES), axis=1)).best == 3
+    for best in (0, 7):
+        with pytest.raises(InvalidOption, match="6 views"):
+            RegionPool(views[:1], views[None, 1:], best=best)
+
+
+def test_fitted_similarities_are_on_the_scale_of_whole_images() -> None:
+    from lcse_plugins.encoders.protocol import concept_vectors
+    from lcse_plugins.unlabelled import COMMON_THINGS, spread_calibration
 
     encoder = ToyEncoder(dimension=64)
     rng = np.random.default_rng(0)
     vectors = encoder.encode_images([f"{COMMON_THINGS[i % 50]} scene{i}" for i in range(100)])
     regions = rng.standard_normal((100, 5, 64)).astype(np.float32)
     regions /= np.linalg.norm(regions, axis=2, keepdims=True)
-    assert estimate_region_calibration(encoder, vectors, regions).mu > estimate_calibration(encoder, vectors).mu
+    scale = fit_view_scale(encoder, vectors, regions)
+    concepts = concept_vectors(encoder, list(COMMON_THINGS))
+    views = np.concatenate([vectors[:, None, :], regions], axis=1) @ concepts.T
+    pooled = np.sort(views, axis=1)[:, -2:].mean(axis=1)
+    assert spread_calibration(pooled).mu > spread_calibration(vectors @ concepts.T).mu, "untouched, they lie higher"
+    carried, whole = spread_calibration(scale.factor * pooled + scale.offset), spread_calibration(vectors @ concepts.T)
+    assert (carried.mu, carried.beta) == pytest.approx((whole.mu, whole.beta), rel=1e-4)
+    assert RegionPool.fitted(encoder, vectors, regions).scale == scale

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from qdrant_client import models
 
 from lcse_plugins.config import ScoringConfig
-from lcse_plugins.edit import holistic_share
+from lcse_plugins.edit import holistic_share, leaf_weights
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
@@ -101,9 +101,11 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
         score = plus(holistic, times(1.0 / calibration.beta, plus(truth.logit, negative(soft.logit))))
         reach += (truth.reach + soft.reach) / calibration.beta
     else:
-        logic = plus(times((1.0 - share) / calibration.beta, truth.logit), (1.0 - share) * calibration.mu)
+        said = _averaged(truth.logit, leaves, leaf_weights(tree, config))
+        logic = plus(times((1.0 - share) / calibration.beta, said), (1.0 - share) * calibration.mu)
         score = plus(holistic, logic) if share else logic
-        reach += truth.reach / calibration.beta + abs(calibration.mu)
+        largest = max(truth.reach, *(leaf.reach for leaf in leaves.values()))
+        reach += largest / calibration.beta + abs(calibration.mu)
     if not min_truth or truth is None:
         return ScoreFormula(_checked(score), vectors, None)
     demanded = CERTAIN if min_truth >= 1.0 else min(CERTAIN, math.log(min_truth) - math.log1p(-min_truth))
@@ -149,6 +151,13 @@ def _leaf(place: int, scale: float, length: float, encoded: EncodedQuery) -> _Te
     mu, beta = encoded.calibration.mu, encoded.calibration.beta
     reach = beta * (abs(mu) + 1.001 * length)
     return _Term(-reach, reach, known_logit=plus(times(beta * scale, f"$score[{place}]"), -beta * mu))
+
+
+def _averaged(truth: Expression, leaves: dict[str, _Term], weights: dict[str, float]) -> Expression:
+    """The truth's logit, averaged with the weighted logits of concepts where they have a part in the score."""
+    if not weights:
+        return truth
+    return times(0.5, plus(truth, *(times(weight, leaves[text].logit) for text, weight in weights.items())))
 
 
 def _truth(tree: Query, leaves: dict[str, _Term], config: ScoringConfig) -> _Term:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import InvalidOption, LabelFileError
 from lcse_plugins.labelled import LabelledImages
-from lcse_plugins.regions import encode_regions
+from lcse_plugins.regions import MANY_TILES, encode_regions
 
 __all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "region_vectors", "take_images"]
 
@@ -95,8 +95,8 @@ def image_vectors(
 def region_vectors(
     encoder: Encoder, paths: Sequence[Path], *, cache: str | Path | None = None, progress: Progress | None = None
 ) -> FloatArray:
-    """(n, r, d) vectors of the regions of pictures, kept like `image_vectors`."""
-    kept = None if cache is None else Path(cache) / f"regions-{_identity(encoder, paths)}.npy"
+    """(n, r, d) vectors of the regions of pictures (`MANY_TILES`), kept like `image_vectors`."""
+    kept = None if cache is None else Path(cache) / f"regions-{len(MANY_TILES)}-{_identity(encoder, paths)}.npy"
     if kept is not None and kept.is_file():
         return np.asarray(np.load(kept), dtype=np.float32)
 
@@ -104,7 +104,7 @@ def region_vectors(
         if progress is not None:
             progress(done, len(paths))
 
-    rows = encode_regions(encoder, paths, progress=report)
+    rows = encode_regions(encoder, paths, tiles=MANY_TILES, progress=report)
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         np.save(kept, rows)

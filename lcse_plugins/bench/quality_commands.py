@@ -29,7 +29,7 @@ __all__ = ["factor", "factor_build", "negbench", "retention", "retrieval"]
 @label_options
 @click.option("--pairs", default=250, show_default=True, help="Pairs of classes to ask about.")
 @click.option("--fewest", default=5, show_default=True, help="Answers, and other images, every query has at least.")
-@click.option("--regions", is_flag=True, help="Also encode five tiles of every image, and rank with them.")
+@click.option("--regions", is_flag=True, help="Also rank with five and with fourteen tiles of every image.")
 @encoder_options
 @common_options
 def retrieval(

@@ -14,7 +14,7 @@ from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import canonical, leaves
-from lcse_plugins.regions import RegionPool, estimate_region_calibration
+from lcse_plugins.regions import FEW_TILES, RegionPool
 from lcse_plugins.scorer import LogicScorer
 
 __all__ = ["MODES", "Ranker", "best_score", "make_rankers", "subtraction"]
@@ -51,7 +51,7 @@ def make_rankers(
         vectors: (n, d) unit rows.
         calibration: μ and β; by default the encoder's preset.
         modes: Our own ways; the rivals from other tools are always among them.
-        regions: (n, r, d) vectors of regions; `anchored` then also runs with them, calibrated without labels.
+        regions: (n, r, d) vectors of regions, `FEW_TILES` first; `anchored` then also runs with those and with all.
     """
     rankers: dict[str, Ranker] = {
         "subtraction": lambda parse: subtraction(parse, encoder, vectors),
@@ -61,9 +61,10 @@ def make_rankers(
         scorer = LogicScorer(encoder, calibration=calibration, config=config)
         rankers[name] = _mode_ranker(scorer, VectorPool(vectors))
     if regions is not None:
-        fitting = estimate_region_calibration(encoder, vectors, regions)
-        scorer = LogicScorer(encoder, calibration=fitting, config=MODES["anchored"])
-        rankers["anchored, regions"] = _mode_ranker(scorer, RegionPool(vectors, regions))
+        scorer = LogicScorer(encoder, calibration=calibration, config=MODES["anchored"])
+        for count in sorted({len(FEW_TILES), regions.shape[1]}):
+            pool = RegionPool.fitted(encoder, vectors, regions[:, :count])
+            rankers[f"anchored, {1 + count} views"] = _mode_ranker(scorer, pool)
     return rankers
 
 

@@ -50,7 +50,15 @@ def _run(module_name: str, options: dict[str, Any], *, as_json: bool, out: Path 
             given["progress"] = progress
         report = module.run(**given)
     rows = report.get("results", ())
-    finish(module.table(report), report, as_json=as_json, out=out, name=name or module_name, rows=rows)
+    finish(
+        module.table(report),
+        report,
+        as_json=as_json,
+        out=out,
+        name=name or module_name,
+        encoder_id=report.get("encoder"),
+        rows=rows,
+    )
 
 
 @contextmanager

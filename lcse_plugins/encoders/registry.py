@@ -44,6 +44,9 @@ def available_encoders() -> tuple[EncoderListing, ...]:
     )
     return (
         EncoderListing(name="starter", summary="small, ships with this package", extra=None, installed=True),
+        EncoderListing(
+            name="starter?folder=FOLDER", summary="the same kind, of your own build", extra=None, installed=True
+        ),
         *(EncoderListing(name=n, summary=summary, extra="open-clip", installed=here) for n, summary in hosted),
     )
 
@@ -51,8 +54,9 @@ def available_encoders() -> tuple[EncoderListing, ...]:
 def load_encoder(encoder: str | Encoder, **options: Any) -> Encoder:
     """The encoder of that name; an `Encoder` object is passed through.
 
-    `"starter"` ships with the package. `"open_clip:…"` takes `MODEL/TAG`, `hf-hub:ORG/REPO`, `local-dir:FOLDER`, or
-    `MODEL?checkpoint=FILE`; more options follow as `?device=cuda&precision=bf16&batch_size=64`, or as keywords.
+    `"starter"` ships with the package; `"starter?folder=FOLDER"` is one of your own build. `"open_clip:…"` takes
+    `MODEL/TAG`, `hf-hub:ORG/REPO`, `local-dir:FOLDER`, or `MODEL?checkpoint=FILE`; more options follow as
+    `?device=cuda&precision=bf16&batch_size=64`, or as keywords.
 
     Args:
         encoder: its name, or the object itself.
@@ -72,10 +76,11 @@ def load_encoder(encoder: str | Encoder, **options: Any) -> Encoder:
         return encoder
     kind, _, rest = encoder.partition(":")
     address, _, query = rest.partition("?")
-    if encoder == "starter":
+    starter, asked, written = encoder.partition("?")
+    if starter == "starter" and bool(asked) == bool(written):
         from lcse_plugins.encoders.starter import StarterEncoder
 
-        return _build(StarterEncoder, encoder, options)
+        return _build(StarterEncoder, encoder, {**_written(written, encoder), **options})
     if kind == "open_clip" and address:
         from lcse_plugins.encoders.open_clip import OpenClipEncoder
 

@@ -40,16 +40,20 @@ def test_an_encoder_object_is_passed_through() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "clip", "open_clip", "open_clip:", "open_clip:?device=cpu", "Starter", "starter:x"]
+    "name", ["", "clip", "open_clip", "open_clip:", "open_clip:?device=cpu", "Starter", "starter:x", "starter?"]
 )
 def test_unknown_names_list_what_exists(name: str) -> None:
-    with pytest.raises(UnknownEncoder, match=r"known are starter, open_clip:ViT-B-32-quickgelu/openai"):
+    with pytest.raises(
+        UnknownEncoder, match=r"known are starter, starter\?folder=FOLDER, open_clip:ViT-B-32-quickgelu/openai"
+    ):
         load_encoder(name)
 
 
 def test_the_starter_takes_its_own_options_and_refuses_others(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=tmp_path.name):
         load_encoder("starter", folder=tmp_path)
+    with pytest.raises(ModelFileError, match="no complete starter model"):
+        load_encoder(f"starter?folder={tmp_path}")
     with pytest.raises(InvalidOption, match=r"starter has no options \['precision'\]"):
         load_encoder("starter", precision="fp16")
 
