@@ -132,10 +132,12 @@ def _qdrant(record: Mapping[str, Any]) -> str:
 
 TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "retrieval": _retrieval,
+    "retrieval-half-a": _retrieval,
     "retrieval-half-b": _retrieval,
-    "retrieval-preset": _retrieval,
-    "retrieval-regions": _retrieval,
+    "retrieval-unlabelled": _retrieval,
+    "retrieval-prototype": _retrieval,
     "factor": _factor,
+    "factor-preset": _factor,
     "factor-half-b": _factor,
     "factor-half-b-labelled": _factor,
     "retention": _retention,

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes every kept result anew, from the root of the repository: tests/bench/measure.sh [folder of the photographs].
-# μ and β: what half A says without labels, rounded (calibrate.json); `retrieval-preset` uses the encoder's preset.
+# Makes every kept result of quality anew, from the root of the repository: tests/bench/measure.sh [folder of photographs].
+# `chosen`: μ and β as half A gives them without labels, rounded (calibrate.json); elsewhere the encoder's preset is used.
+# `timing` and `qdrant` are measured on an idle machine: lcse bench timing | qdrant --out tests/bench/results.
 set -eu
 photos=${1:-../shared/data/photos}
 labels=$photos/photos.jsonl
@@ -10,14 +11,21 @@ mkdir -p build
 
 lcse bench calibrate "$labels" --half A $keep --name calibrate
 lcse bench calibrate "$labels" --half A --mode anchored $keep --name calibrate-anchored
-lcse bench retrieval "$labels" $chosen $keep --name retrieval
-lcse bench retrieval "$labels" $chosen --regions $keep --name retrieval-regions
-lcse bench retrieval "$labels" --half B --fewest 4 $chosen --regions $keep --name retrieval-half-b
-lcse bench retrieval "$labels" $keep --name retrieval-preset
+lcse bench retrieval "$labels" --regions $keep --name retrieval
+lcse bench retrieval "$labels" --half A --fewest 4 --regions $keep --name retrieval-half-a
+lcse bench retrieval "$labels" --half B --fewest 4 --regions $keep --name retrieval-half-b
+lcse bench retrieval "$labels" $chosen --regions $keep --name retrieval-unlabelled
 lcse bench factor-build "$labels" -o build/factor.jsonl
+lcse bench factor build/factor.jsonl --images "$photos" --parses own $keep --name factor-preset
 lcse bench factor build/factor.jsonl --images "$photos" --parses own $chosen $keep --name factor
 lcse bench factor-build "$labels" --half B -o build/factor-b.jsonl
 lcse bench factor build/factor-b.jsonl --images "$photos" --parses own $chosen $keep --name factor-half-b
 lcse bench factor build/factor-b.jsonl --images "$photos" --parses own --mu 0.08 --beta 20 $keep --name factor-half-b-labelled
 lcse bench retention "$labels" $chosen $keep --name retention
 lcse bench diagnose "$labels" $chosen $keep --name diagnose --html build/diagnose.html
+
+# Another encoder, built the same way: build/prototype is a folder with image.onnx, text.onnx, vocab.txt, manifest.json.
+if [ -d build/prototype ]; then
+    lcse bench retrieval "$labels" --encoder "starter?folder=build/prototype" --mu 0.24 --beta 20 --regions $keep \
+        --name retrieval-prototype
+fi

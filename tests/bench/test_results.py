@@ -58,18 +58,21 @@ def test_captions_without_logic_are_retained() -> None:
             assert abs(recall - found["recall"]["holistic"][depth]) < 1.0
 
 
-@pytest.mark.parametrize("name", ["retrieval", "retrieval-half-b", "retrieval-preset"])
+@pytest.mark.parametrize("name", sorted(name for name in TABLES if name.startswith("retrieval")))
 def test_the_anchored_mode_ranks_best(name: str) -> None:
     figures = means(name)
     for rival in RIVALS:
         assert figures["anchored"]["p_at_10"] > figures[rival]["p_at_10"], rival
         assert figures["anchored"]["auc"] > figures[rival]["auc"], rival
+    assert figures["anchored, 6 views"]["auc"] > figures["anchored"]["auc"] + 1.0
+    assert figures["anchored, 15 views"]["auc"] > figures["anchored, 6 views"]["auc"]
 
 
-def test_regions_see_more() -> None:
-    for name in ("retrieval-regions", "retrieval-half-b"):
-        figures = means(name)
-        assert figures["anchored, regions"]["auc"] > figures["anchored"]["auc"] + 0.5
+def test_with_fifteen_views_it_leads_every_rival_by_the_floor() -> None:
+    figures = means("retrieval-prototype")
+    for rival in RIVALS:
+        assert figures["anchored, 15 views"]["p_at_10"] >= figures[rival]["p_at_10"] + 3.0, rival
+        assert figures["anchored, 15 views"]["auc"] >= figures[rival]["auc"] + 2.0, rival
 
 
 def test_without_labels_the_calibration_is_within_a_point() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from qdrant_client import models
 from qdrant_lcse import compile_formula
-from qdrant_lcse.formula import LARGEST_FORMULA
+from qdrant_lcse.formula import LARGEST_FORMULA, SMALL_TREE
 
 from lcse_plugins import Calibration, Concept, EncodedQuery, Parse, Query, ScoringConfig
 from lcse_plugins.errors import InvalidOption
@@ -164,3 +164,14 @@ def test_refuses_what_no_formula_can_hold() -> None:
     with pytest.raises(InvalidOption, match="nodes"):
         compile_formula(encoded(deep), cosine=True)
     assert LARGEST_FORMULA >= 10_000
+
+
+@settings(deadline=None)
+@given(trees(max_leaves=SMALL_TREE), CONFIGS, st.sampled_from([None, 0.5]))
+def test_small_trees_need_not_be_counted(query: Query, config: ScoringConfig, min_truth: float | None) -> None:
+    def size(node: Any) -> int:
+        parts = node if isinstance(node, list) else [value for _, value in node] if hasattr(node, "model_dump") else []
+        return 1 + sum(map(size, parts))
+
+    formula = compile_formula(encoded(query, config=config), cosine=True, min_truth=min_truth)
+    assert size(formula.query.formula) < LARGEST_FORMULA / 4

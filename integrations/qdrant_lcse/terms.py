@@ -1,0 +1,198 @@
+"""Truths as parts of a formula: evidence, and what NOT, AND and OR make of it.
+
+Evidence is carried as inverse odds w = e^(-logit), where NOT and AND lose nothing, and everything is written so that it
+stays finite and precise for every cosine in [-1, 1]: bounds of each part are known when the formula is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from lcse_plugins.config import ScoringConfig
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.query import And, Concept, Not, Or, Plain, Query
+from qdrant_lcse.expressions import (
+    Expression,
+    absolute,
+    average,
+    constant,
+    exp,
+    ln,
+    negative,
+    over,
+    plus,
+    power,
+    times,
+)
+
+__all__ = ["Term", "leaf_term", "mean_term", "truth_term"]
+
+LARGEST_EXPONENT = 650.0
+"""Natural logarithms of what may appear in a formula: float64 ends at 709."""
+
+BLEND = 1e-7
+"""Where a power mean of near-certain truths passes over to their plain mean, before 1 + w forgets w."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A truth, as its logit or its inverse odds, and the range its logit cannot leave."""
+
+    low: float
+    high: float
+    known_logit: Expression | None = None
+    known_inverse: Expression | None = None
+
+    @property
+    def reach(self) -> float:
+        """How far from zero the logit can be."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def logit(self) -> Expression:
+        """ln(p / (1 - p))."""
+        return self.known_logit if self.known_logit is not None else negative(ln(self.inverse))
+
+    @property
+    def inverse(self) -> Expression:
+        """Inverse odds (1 - p) / p."""
+        if self.known_inverse is not None:
+            return self.known_inverse
+        return _exp(negative(self.logit), self.reach)
+
+    @property
+    def odds(self) -> Expression:
+        """Odds p / (1 - p)."""
+        return _exp(self.logit, self.reach) if self.known_logit is not None else over(1.0, self.inverse)
+
+
+def leaf_term(place: int, scale: float, length: float, encoded: EncodedQuery) -> Term:
+    """The evidence of one concept.
+
+    Args:
+        place: Which of the formula's similarities is the concept's.
+        scale: What turns it into a dot product.
+        length: Length of the concept's vector.
+        encoded: The query, for μ and β.
+    """
+    mu, beta = encoded.calibration.mu, encoded.calibration.beta
+    reach = beta * (abs(mu) + 1.001 * length)
+    return Term(-reach, reach, known_logit=plus(times(beta * scale, f"$score[{place}]"), -beta * mu))
+
+
+def truth_term(tree: Query, terms: dict[str, Term], config: ScoringConfig) -> Term:
+    """The truth of a canonical tree over the evidence of its concepts.
+
+    Raises:
+        InvalidOption: an exponent or β is too large for a formula.
+    """
+    match tree:
+        case Concept(text):
+            return terms[text]
+        case Not(Concept(text)):
+            return _opposite(terms[text])
+        case And(children) | Or(children) | Plain(children):
+            parts = [truth_term(child, terms, config) for child in children]
+        case Not():
+            raise AssertionError("negation stands at the leaves of a canonical tree")
+    conjunction = isinstance(tree, And)
+    if isinstance(tree, Plain):
+        return mean_term(parts)
+    if config.aggregator == "probabilistic":
+        return _product(parts) if conjunction else _opposite(_product([_opposite(part) for part in parts]))
+    if config.aggregator == "minmax":
+        return _extreme(parts, smallest=conjunction)
+    return _power_mean(parts, config.gamma_and if conjunction else config.gamma_or)
+
+
+def _opposite(term: Term) -> Term:
+    if term.known_logit is not None:
+        return Term(-term.high, -term.low, known_logit=negative(term.known_logit))
+    return Term(-term.high, -term.low, known_inverse=over(1.0, term.inverse))
+
+
+def _power_mean(parts: Sequence[Term], gamma: float) -> Term:
+    """(mean p^γ)^(1/γ)."""
+    if math.isinf(gamma):
+        return _extreme(parts, smallest=gamma < 0)
+    if gamma == 1.0:
+        return mean_term(parts)
+    mean = average([part.inverse for part in parts])
+    if gamma != -1.0:
+        grown = plus(_inverse_power_mean(parts, gamma), -1.0)
+        # Near certainty every power mean of p has the plain mean of w; there `grown` is rounding noise.
+        mean = times(mean, over(plus(absolute(grown), BLEND), plus(mean, BLEND)))
+    return Term(min(part.low for part in parts), max(part.high for part in parts), known_inverse=mean)
+
+
+def _inverse_power_mean(parts: Sequence[Term], gamma: float) -> Expression:
+    """One over the power mean: (mean (1 + w)^(-γ))^(-1/γ), at least 1."""
+    grown = [plus(1.0, part.inverse) for part in parts]
+    if abs(gamma) < 1e-9:
+        return times(*(power(one, 1.0 / len(parts)) for one in grown))
+    deepest = max(0.0, *(-part.low for part in parts)) + math.log(2.0)
+    root = over(-1.0, constant(gamma))  # divided in the database: a rounded 1/γ would not undo the power by γ
+    if abs(gamma) * deepest <= LARGEST_EXPONENT:
+        return power(average([power(one, -gamma) for one in grown]), root)
+    # Divide by a mean of the same kind with a milder exponent: at least the largest part, so that no power overflows,
+    # and near enough to it that not all of them vanish.
+    mild = math.copysign(LARGEST_EXPONENT / deepest, gamma)
+    if abs(gamma / mild) * math.log(len(parts)) > LARGEST_EXPONENT:
+        raise InvalidOption(f"a power mean with exponent {gamma:g} does not fit a formula; use execution='client'")
+    reference = power(plus(*(power(one, -mild) for one in grown)), 1.0 / mild)
+    return over(power(average([power(times(one, reference), -gamma) for one in grown]), root), reference)
+
+
+def mean_term(parts: Sequence[Term]) -> Term:
+    """The plain mean of probabilities: mean (1 - p) over mean p, each from its own side."""
+    if len(parts) == 1:
+        return parts[0]
+    absent = plus(*(over(1.0, plus(1.0, part.odds)) for part in parts))
+    present = plus(*(over(1.0, plus(1.0, part.inverse)) for part in parts))
+    low, high = min(part.low for part in parts), max(part.high for part in parts)
+    return Term(low, high, known_logit=plus(ln(present), negative(ln(absent))))
+
+
+def _product(parts: Sequence[Term]) -> Term:
+    """The product of probabilities: 1 + w = Π (1 + w_j), expanded so that no 1 is taken away."""
+    terms = [
+        times(*(plus(1.0, before.inverse) for before in parts[:place]), part.inverse)
+        for place, part in enumerate(parts)
+    ]
+    low = -sum(max(0.0, -part.low) + math.log(2.0) for part in parts)
+    _check_exponent(low)
+    return Term(low, min(part.high for part in parts), known_inverse=plus(*terms))
+
+
+def _extreme(parts: Sequence[Term], *, smallest: bool) -> Term:
+    """The smallest or the largest logit: (a + b ∓ |a - b|) / 2."""
+
+    def two(a: Expression, b: Expression) -> Expression:
+        apart = absolute(plus(a, negative(b)))
+        return times(0.5, plus(a, b, negative(apart) if smallest else apart))
+
+    pick: Callable[[list[float]], float] = min if smallest else max
+    logit = _halving([part.logit for part in parts], two)
+    return Term(pick([part.low for part in parts]), pick([part.high for part in parts]), known_logit=logit)
+
+
+def _halving(items: Sequence[Expression], two: Callable[[Expression, Expression], Expression]) -> Expression:
+    """Combine in pairs: a formula repeats its parts, and a balanced one repeats them least."""
+    if len(items) <= 2:
+        return reduce(two, items)
+    half = len(items) // 2
+    return two(_halving(items[:half], two), _halving(items[half:], two))
+
+
+def _exp(part: Expression, reach: float) -> Expression:
+    _check_exponent(reach)
+    return exp(part)
+
+
+def _check_exponent(reach: float) -> None:
+    if abs(reach) > LARGEST_EXPONENT:
+        raise InvalidOption("evidence is too steep for a formula (β is very large); use execution='client'")
