@@ -9,7 +9,8 @@ one deeper search finds more than two alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -56,10 +57,21 @@ def candidate_vectors(
         calibration: μ and β.
         config: Mode and aggregation.
     """
-    points = _vantage_points(tree)
-    slopes = _slopes(tree, points, calibration, config)
+    numbers = {name: str(number) for number, name in enumerate(concepts(tree))}
+    slopes = _slopes(_renamed(tree, numbers), calibration, config)
     rows = holistic_share(tree, config) * holistic.astype(np.float64) + slopes @ concept_vectors.astype(np.float64)
     return np.asarray(_unlike(rows), dtype=np.float32)
+
+
+def _renamed(tree: Query, names: Mapping[str, str]) -> Query:
+    """The tree with other concepts in the same places."""
+    match tree:
+        case Concept(text):
+            return Concept(names[text])
+        case Not(child):
+            return Not(_renamed(child, names))
+        case _:
+            return type(tree)(tuple(_renamed(child, names) for child in tree.children))
 
 
 def _vantage_points(tree: Query) -> NDArray[np.float64]:
@@ -97,17 +109,21 @@ def _joined(children: Sequence[Query]) -> Iterator[dict[str, float]]:
             yield {**first, **rest}
 
 
-def _slopes(
-    tree: Query, points: NDArray[np.float64], calibration: Calibration, config: ScoringConfig
-) -> NDArray[np.float64]:
-    """(b, m) derivatives of the score by the similarity of each concept, at (b, m) logits."""
-    names = concepts(tree)
+@lru_cache(maxsize=256)
+def _slopes(shape: Query, calibration: Calibration, config: ScoringConfig) -> NDArray[np.float64]:
+    """(b, m) derivatives of the score by the similarity of each concept, at each vantage point.
+
+    They depend on the shape of a query alone, not on its concepts, and queries have few shapes.
+    """
+    names, points = concepts(shape), _vantage_points(shape)
     steps = STEP * np.eye(len(names))
     logits = np.concatenate([points[:, None, :] + steps, points[:, None, :] - steps], axis=1).reshape(-1, len(names))
     similarities = {name: calibration.mu + logits[:, i] / calibration.beta for i, name in enumerate(names)}
-    scores, _ = score_tree(tree, np.zeros(len(logits)), similarities, calibration=calibration, config=config)
+    scores, _ = score_tree(shape, np.zeros(len(logits)), similarities, calibration=calibration, config=config)
     above, below = np.moveaxis(scores.reshape(len(points), 2, len(names)), 1, 0)
-    return np.asarray((above - below) * (calibration.beta / (2.0 * STEP)))
+    slopes = np.asarray((above - below) * (calibration.beta / (2.0 * STEP)))
+    slopes.flags.writeable = False
+    return slopes
 
 
 def _unlike(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -91,8 +91,8 @@ def run(
     points: int = 100_000,
     dimension: int = 512,
     candidates: Mapping[str, Sequence[int]] = CANDIDATES,
-    queries: int = 6,
-    repeats: int = 3,
+    queries: int = 10,
+    repeats: int = 5,
     seed: int = 0,
     progress: Callable[[str], object] = lambda _: None,
 ) -> dict[str, Any]:
