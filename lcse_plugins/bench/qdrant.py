@@ -18,43 +18,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lcse_plugins.bench.qdrant_queries import (
+    COLLECTION,
+    LIMIT,
+    OPERATORS,
+    Asked,
+    draw_concepts,
+    found_ids,
+    plain_query,
+)
 from lcse_plugins.bench.resampled import JITTER, WidenedEncoder, resample
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.images import walk_images
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.encoders.starter import StarterEncoder
 from lcse_plugins.errors import InvalidOption, MissingExtra
 from lcse_plugins.pool import VectorPool
-from lcse_plugins.query import Concept, Query
 from lcse_plugins.scorer import LogicScorer
 
 if TYPE_CHECKING:
     from qdrant_lcse import LogicSearch
     from qdrant_lcse.embedded import EmbeddedClient
 
-__all__ = ["CANDIDATES", "OPERATORS", "Measured", "run", "table"]
+__all__ = ["BEAMS", "CANDIDATES", "Measured", "run", "table"]
 
 CANDIDATES = {"nested": (100, 300, 1_000), "two-trip": (100, 300, 1_000, 10_000)}
 """How many points each way of scoring is asked to score; nesting repeats its searches and is not meant for many."""
 
 BEAMS = (100, 1_024, 4_096)
 """HNSW beams for one negation, which is one search: that of a plain query, our own, and one that finds nearly all."""
-
-LIMIT = 10
-COLLECTION = "bench"
-WORDS = (
-    "umbrella", "person", "dog", "car", "bench", "cat", "truck", "bus", "chair", "dining table", "bottle", "bird",
-    "horse", "bicycle", "traffic light", "boat", "train", "tv", "laptop", "pizza",
-)  # fmt: skip
-
-OPERATORS: dict[str, Callable[[Concept, Concept, Concept, Concept], Query]] = {
-    "NOT": lambda a, b, c, d: ~a,
-    "AND": lambda a, b, c, d: a & b,
-    "OR": lambda a, b, c, d: a | b,
-    "BUT NOT": lambda a, b, c, d: a & ~b,
-    "NEITHER": lambda a, b, c, d: ~a & ~b,
-    "NESTED": lambda a, b, c, d: (a & ~b) | (c & ~d),
-}
 
 
 @dataclass(frozen=True)
@@ -129,11 +120,13 @@ def run(
     vectors = resample(wide.encode_images(paths), points, rng)
     scorer, pool = LogicScorer(wide), VectorPool(vectors, assume_unit=True)
     results: list[Measured] = []
+    plain: list[float] = []
     with tempfile.TemporaryDirectory() as folder, EmbeddedClient(folder) as client:
         progress(f"indexing {points:,} points")
         indexing = _fill(client, vectors)
         for operator, make in OPERATORS.items():
-            asked = [_Asked.of(make(*_concepts(rng)), scorer, pool) for _ in range(queries)]
+            asked = [Asked.of(make(*draw_concepts(rng)), scorer, pool) for _ in range(queries)]
+            plain.extend(len(one.nearest & found_ids(plain_query(client, one.encoded))) / LIMIT for one in asked)
             if asked[0].encoded.plan.linear is not None:
                 for beam in BEAMS:
                     progress(f"{operator}, a beam of {beam:,}")
@@ -156,6 +149,7 @@ def run(
         "jitter": JITTER,
         "limit": LIMIT,
         "indexing_seconds": round(indexing, 1),
+        "plain_recall": round(float(np.mean(plain)), 4),
         "engine": f"qdrant-edge-py {version('qdrant-edge-py')}",
         "results": [asdict(row) for row in results],
     }
@@ -173,11 +167,8 @@ def table(result: dict[str, Any]) -> str:
             f"{row['recall']:>8.3f}{row['worst']:>7.2f}"
             f"{row['milliseconds']:>8.2f}{row['ratio']:>9.1f}{row['processor_ratio']:>7.1f}"
         )
+    lines.append(f"a plain query finds {result['plain_recall']:.3f} of the ten points nearest to its text")
     return "\n".join(lines)
-
-
-def _concepts(rng: np.random.Generator) -> list[Concept]:
-    return [Concept(str(word)) for word in rng.choice(WORDS, 4, replace=False)]
 
 
 def _fill(client: EmbeddedClient, vectors: FloatArray) -> float:
@@ -198,25 +189,11 @@ def _fill(client: EmbeddedClient, vectors: FloatArray) -> float:
     return time.perf_counter() - started
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """A query and its true top 10."""
-
-    query: Query
-    encoded: EncodedQuery
-    true: frozenset[int]
-
-    @classmethod
-    def of(cls, query: Query, scorer: LogicScorer, pool: VectorPool) -> _Asked:
-        encoded = scorer.encode(query)
-        return cls(query, encoded, frozenset(pool.top(encoded, limit=LIMIT)[0].tolist()))
-
-
 def _measure(
     client: EmbeddedClient,
     search: LogicSearch,
     operator: str,
-    asked: Sequence[_Asked],
+    asked: Sequence[Asked],
     depth: int,
     repeats: int,
     *,
@@ -230,8 +207,10 @@ def _measure(
     for one in asked:
         hits = ask(one.query)
         execution = hits.execution
-        shares.append(len(one.true & {int(point.id) for point in hits.points}) / LIMIT)
-    seconds = _interleaved([[partial(_plain, client, one.encoded), partial(ask, one.query)] for one in asked], repeats)
+        shares.append(len(one.true & found_ids(hits.points)) / LIMIT)
+    seconds = _interleaved(
+        [[partial(plain_query, client, one.encoded), partial(ask, one.query)] for one in asked], repeats
+    )
     plain, logical = np.moveaxis(seconds, 1, 0)
     ratios = np.median(logical / plain, axis=0)
     return Measured(
@@ -245,14 +224,6 @@ def _measure(
         ratio=round(float(ratios[0]), 2),
         processor_ratio=round(float(ratios[1]), 2),
     )
-
-
-def _plain(client: EmbeddedClient, encoded: EncodedQuery) -> object:
-    """A plain vector query for the text, as it is commonly asked."""
-    from qdrant_client import models
-
-    nearest = models.NearestQuery(nearest=encoded.holistic_vector.tolist())
-    return client.query_batch_points(COLLECTION, [models.QueryRequest(query=nearest, limit=LIMIT, with_payload=True)])
 
 
 def _photographs() -> Path:

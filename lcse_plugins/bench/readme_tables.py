@@ -6,6 +6,7 @@ README.md RESULTS` writes them anew; `filled` gives the text as it should be, fo
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,17 +19,27 @@ from lcse_plugins.errors import InvalidOption
 
 __all__ = ["TABLES", "filled", "readme_tables"]
 
+LEADS = {
+    "retrieval": "500 photographs",
+    "retrieval-half-a": "half A",
+    "retrieval-half-b": "half B",
+    "retrieval-prototype": "500, another encoder",
+}
+"""Results whose leads stand side by side in one table → its headings."""
+
+RIVALS = ("subtraction", "best score", "lcse", "lcse, affirmative text", "factored")
+
 _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end table -->)", re.DOTALL)
 
 
 def readme_tables(results: str | Path) -> dict[str, str]:
     """Name → table in Markdown, for every result that is kept."""
     folder = Path(results)
-    return {
-        name: TABLES[name](read_result(folder / f"{name}.json"))
-        for name in TABLES
-        if (folder / f"{name}.json").is_file()
-    }
+    kept = {name: read_result(folder / f"{name}.json") for name in TABLES if (folder / f"{name}.json").is_file()}
+    tables = {name: TABLES[name](record) for name, record in kept.items()}
+    if all(name in kept for name in LEADS):
+        tables["leads"] = _leads({heading: kept[name] for name, heading in LEADS.items()})
+    return tables
 
 
 def filled(text: str, results: str | Path, *, strict: bool = True) -> str:
@@ -65,6 +76,21 @@ def _retrieval(record: Mapping[str, Any]) -> str:
         cells = [f"{per[c]['p_at_10']:.1f} / {per[c]['auc']:.1f}" for c in columns]
         body.append([ranker, *cells, f"{per['mean']['violations']:.1f}"])
     return _markdown(["P@10 / AUC, %", *columns, "violations"], body, record)
+
+
+def _leads(records: Mapping[str, Mapping[str, Any]]) -> str:
+    means = {
+        heading: {row["ranker"]: row for row in record["result"]["rows"] if row["operator"] == "mean"}
+        for heading, record in records.items()
+    }
+    lines = ["| P@10 / AUC, points | " + " | ".join(means) + " |", "|---" + "|--:" * len(means) + "|"]
+    for ours, rival in itertools.product(("anchored", "anchored, 6 views", "anchored, 15 views"), RIVALS):
+        leads = [
+            f"{per[ours]['p_at_10'] - per[rival]['p_at_10']:+.1f} / {per[ours]['auc'] - per[rival]['auc']:+.1f}"
+            for per in means.values()
+        ]
+        lines.append(f"| {ours}: over {rival} | " + " | ".join(leads) + " |")
+    return "\n".join(lines)
 
 
 def _factor(record: Mapping[str, Any]) -> str:

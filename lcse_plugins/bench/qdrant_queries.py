@@ -1,0 +1,72 @@
+"""What the Qdrant benchmark asks: queries of every operator over common things, with their answers; a plain query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.query import Concept, Query
+from lcse_plugins.scorer import LogicScorer
+
+if TYPE_CHECKING:
+    from qdrant_client import models
+    from qdrant_lcse.embedded import EmbeddedClient
+
+__all__ = ["COLLECTION", "LIMIT", "OPERATORS", "Asked", "draw_concepts", "found_ids", "plain_query"]
+
+LIMIT = 10
+COLLECTION = "bench"
+WORDS = (
+    "umbrella", "person", "dog", "car", "bench", "cat", "truck", "bus", "chair", "dining table", "bottle", "bird",
+    "horse", "bicycle", "traffic light", "boat", "train", "tv", "laptop", "pizza",
+)  # fmt: skip
+
+OPERATORS: dict[str, Callable[[Concept, Concept, Concept, Concept], Query]] = {
+    "NOT": lambda a, b, c, d: ~a,
+    "AND": lambda a, b, c, d: a & b,
+    "OR": lambda a, b, c, d: a | b,
+    "BUT NOT": lambda a, b, c, d: a & ~b,
+    "NEITHER": lambda a, b, c, d: ~a & ~b,
+    "NESTED": lambda a, b, c, d: (a & ~b) | (c & ~d),
+}
+
+
+def draw_concepts(rng: np.random.Generator) -> list[Concept]:
+    """Four different concepts."""
+    return [Concept(str(word)) for word in rng.choice(WORDS, 4, replace=False)]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A query, its true top 10, and the 10 vectors nearest to its text, which a plain query looks for."""
+
+    query: Query
+    encoded: EncodedQuery
+    true: frozenset[int]
+    nearest: frozenset[int]
+
+    @classmethod
+    def of(cls, query: Query, scorer: LogicScorer, pool: VectorPool) -> Asked:
+        """The query with its answers, by scoring every vector."""
+        encoded = scorer.encode(query)
+        nearest = np.argpartition(-(pool.vectors @ encoded.holistic_vector), LIMIT)[:LIMIT]
+        return cls(query, encoded, frozenset(pool.top(encoded, limit=LIMIT)[0].tolist()), frozenset(nearest.tolist()))
+
+
+def plain_query(client: EmbeddedClient, encoded: EncodedQuery) -> Sequence[models.ScoredPoint]:
+    """A plain vector query for the text, as it is commonly asked."""
+    from qdrant_client import models
+
+    nearest = models.NearestQuery(nearest=encoded.holistic_vector.tolist())
+    request = models.QueryRequest(query=nearest, limit=LIMIT, with_payload=True)
+    return client.query_batch_points(COLLECTION, [request])[0].points
+
+
+def found_ids(points: Iterable[models.ScoredPoint]) -> set[int]:
+    """The ids of points."""
+    return {int(point.id) for point in points}
