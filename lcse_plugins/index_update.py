@@ -14,8 +14,11 @@ from PIL import Image
 from lcse_plugins.encoders.images import MAX_BYTES, content_hash, load_image, map_ahead, walk_images
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError, IndexFileError, InvalidOption
-from lcse_plugins.index_store import TABLE_FILE, FileRecord, IndexStore, exclusive, is_own_file
+from lcse_plugins.index_files import TABLE_FILE, exclusive, is_own_file
+from lcse_plugins.index_scale import IndexScale, fit_index_scale
+from lcse_plugins.index_store import FileRecord, IndexStore
 from lcse_plugins.pool import UNIT_TOLERANCE
+from lcse_plugins.tiles import TILES, Tile, TileChoice, describe_tiles, views
 
 __all__ = ["IndexReport", "RowType", "check_encoder", "update_index"]
 
@@ -32,6 +35,7 @@ class IndexReport:
         removed: pictures that are no longer in the folder.
         unchanged: pictures that were left as they were.
         broken: every picture file of the folder that cannot be used, and why.
+        tiles: the parts of each picture that have vectors too; empty if none have.
     """
 
     added: int
@@ -39,6 +43,7 @@ class IndexReport:
     removed: int
     unchanged: int
     broken: tuple[ImageError, ...]
+    tiles: tuple[Tile, ...] = ()
 
 
 def update_index(
@@ -48,6 +53,7 @@ def update_index(
     encoder: Encoder,
     batch_size: int,
     dtype: RowType | None,
+    tiles: TileChoice | None,
     workers: int,
     progress: Callable[[int, int], None] | None,
 ) -> IndexReport:
@@ -56,12 +62,14 @@ def update_index(
         raise InvalidOption(f"batch_size is at least 1, not {batch_size}")
     if dtype not in (None, *get_args(RowType)):
         raise InvalidOption(f"unknown dtype {dtype!r}; choose one of {', '.join(get_args(RowType))}")
+    if tiles not in (None, *TILES):
+        raise InvalidOption(f"unknown tiles {tiles!r}; choose one of {', '.join(TILES)}, or None")
     root, place = Path(folder).resolve(), Path(out)
     names = sorted(path.relative_to(root).as_posix() for path in walk_images(root))
     if not names:
         raise ImageError(root, "there are no picture files in this folder")
     _check_place(place)
-    with exclusive(place), _open_or_create(place, root, encoder, dtype) as store:
+    with exclusive(place), _open_or_create(place, root, encoder, dtype, tiles) as store:
         update = _Update(store, root, encoder)
         update.broken += [
             ImageError(root / name, "its name is not valid Unicode") for name in names if not _named(name)
@@ -104,10 +112,10 @@ class _Update:
             if done == len(listed):
                 break
             done += self._batch(islice(stream, batch_size))
-        self.store.finish(folder=self.root, keep=listed)
+        self.store.finish(folder=self.root, keep=listed, scale=self._scale(listed))
         gone = self.known.keys() - set(listed)
         removed = sum(self.known[name].row is not None for name in gone)
-        return IndexReport(**self.counts, removed=removed, broken=tuple(self.broken))
+        return IndexReport(**self.counts, removed=removed, broken=tuple(self.broken), tiles=self.store.tiles)
 
     def _read(self, name: str) -> tuple[FileRecord, Image.Image | None]:
         """A file's record, and its picture when it has to be encoded; called from worker threads."""
@@ -138,7 +146,7 @@ class _Update:
             for record, picture in stream:
                 met.append(record)
                 if picture is not None:
-                    yield picture
+                    yield from views(picture, self.store.tiles)
 
         waiting = pictures()
         first = next(waiting, None)
@@ -146,13 +154,35 @@ class _Update:
         if first is not None:  # else the encoder need not even load its model
             vectors = self.encoder.encode_images(chain([first], waiting))
         fresh = sum(record.row is None and record.fault is None for record in met)
-        _check_vectors(vectors, (fresh, self.store.dimension), self.encoder)
+        shape = (fresh, 1 + len(self.store.tiles), self.store.dimension)
+        _check_vectors(vectors, (shape[0] * shape[1], shape[2]), self.encoder)
         changed = [record for record in met if record is not self.known.get(record.path)]
         if changed:
-            self.store.save(changed, vectors)
+            self._save(changed, vectors.reshape(shape))
         for record in met:
             self._count(record)
         return len(met)
+
+    def _save(self, records: Sequence[FileRecord], table: FloatArray) -> None:
+        """Write a batch; the first one comes with a scale, so that an interrupted index can be searched too."""
+        scale = None
+        if self.store.tiles and self.store.scale is None:
+            rows = range(len(table))
+            scale = fit_index_scale(self.encoder, table[:, 0], table[:, 1:], rows=rows, checksums=())
+        self.store.save(records, table, scale=scale)
+
+    def _scale(self, listed: Sequence[str]) -> IndexScale | None:
+        if not self.store.tiles:
+            return None
+        records = [self.store.records[name] for name in listed]
+        return fit_index_scale(
+            self.encoder,
+            self.store.vectors(),
+            self.store.regions(),
+            rows=[record.row for record in records if record.row is not None],
+            checksums=[record.checksum for record in records if record.row is not None],
+            known=self.store.scale,
+        )
 
     def _count(self, record: FileRecord) -> None:
         before = self.known.get(record.path)
@@ -164,16 +194,28 @@ class _Update:
             self.counts["unchanged" if before.sha256 == record.sha256 else "updated"] += 1
 
 
-def _open_or_create(place: Path, root: Path, encoder: Encoder, dtype: RowType | None) -> IndexStore:
+def _open_or_create(
+    place: Path, root: Path, encoder: Encoder, dtype: RowType | None, tiles: TileChoice | None
+) -> IndexStore:
     if not (place / TABLE_FILE).exists():
         return IndexStore.create(
-            place, encoder_id=encoder.encoder_id, dimension=encoder.dimension, dtype=dtype or "float32", folder=root
+            place,
+            encoder_id=encoder.encoder_id,
+            dimension=encoder.dimension,
+            dtype=dtype or "float32",
+            folder=root,
+            tiles=TILES[tiles] if tiles else (),
         )
     store = IndexStore(place)
     try:
         check_encoder(store, encoder)
         if dtype not in (None, store.dtype.name):
             raise IndexFileError(f"the index {place} keeps vectors as {store.dtype.name}, not {dtype}")
+        if tiles is not None and TILES[tiles] != store.tiles:
+            raise IndexFileError(
+                f"the index {place} was built with tiles {describe_tiles(store.tiles)}, not {tiles}; "
+                "leave the choice of tiles out to update it as it is, or make another index in a new place"
+            )
         if store.folder != root and store.folder.is_dir():
             raise IndexFileError(f"the index {place} is of {store.folder}, not of {root}; choose another place")
         store.discard_strays()

@@ -103,6 +103,14 @@ class VectorPool:
             vector=np.asarray(self.vectors[position], dtype=np.float32),
         )
 
+    def part(self, positions: Sequence[int]) -> VectorPool:
+        """A pool of the candidates at these positions alone.
+
+        Raises:
+            InvalidCandidate: there are none.
+        """
+        return VectorPool.of([self.candidate(position) for position in positions])
+
     def __len__(self) -> int:
         return len(self.vectors)
 

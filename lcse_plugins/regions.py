@@ -3,7 +3,7 @@
 Beside the whole image, overlapping tiles are encoded; for a query with logic, every similarity is the mean of the few
 views that show it best. A query without logic still looks at the whole image only, so it ranks as before. It costs six
 (or fifteen) times the vectors, and the time to encode them, so it is a choice: build a `RegionPool` and rank it like
-any other.
+any other, or an `ImageIndex` with `tiles=`.
 
     >>> pool = RegionPool.fitted(encoder, vectors, encode_regions(encoder, paths), ids=names)
     >>> scorer.rank("an umbrella and no person", pool, limit=5)
@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL.Image import Image
 
 from lcse_plugins.config import DEFAULT_TEMPLATES
 from lcse_plugins.encoded import EncodedQuery
@@ -26,24 +24,11 @@ from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource, con
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
 from lcse_plugins.pool import VectorPool, top_indices, unit_rows
 from lcse_plugins.results import Candidate
+from lcse_plugins.tiles import FEW_TILES, MANY_TILES, Tile, cut
 from lcse_plugins.unlabelled import COMMON_THINGS, spread_calibration
 
 __all__ = ["FEW_TILES", "MANY_TILES", "RegionPool", "Tile", "ViewScale", "encode_regions", "fit_view_scale"]
 
-
-class Tile(NamedTuple):
-    """A part of a picture, by shares: of the free width left of it, of the free height above it, and its own side."""
-
-    across: float
-    down: float
-    side: float
-
-
-FEW_TILES = tuple(Tile(x, y, 0.6) for x, y in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5)))
-"""Four corners and the centre."""
-
-MANY_TILES = FEW_TILES + tuple(Tile(x, y, 0.45) for y in (0.0, 0.5, 1.0) for x in (0.0, 0.5, 1.0))
-"""Those, and nine smaller ones: a little better, for two and a half times the vectors."""
 
 VIEWS_FOR_ONE = 5
 """Of so many views (the image and its tiles), one is averaged: two of six, three of fifteen."""
@@ -72,16 +57,10 @@ def encode_regions(
     rows = []
     for done, source in enumerate(images, start=1):
         image = load_image(source)
-        rows.append(encoder.encode_images([_cut(image, tile) for tile in tiles]))
+        rows.append(encoder.encode_images([cut(image, tile) for tile in tiles]))
         if progress is not None:
             progress(done)
     return np.stack(rows) if rows else np.empty((0, len(tiles), encoder.dimension), dtype=np.float32)
-
-
-def _cut(image: Image, tile: Tile) -> Image:
-    width, height = (max(1, round(tile.side * side)) for side in image.size)
-    x, y = round(tile.across * (image.width - width)), round(tile.down * (image.height - height))
-    return image.crop((x, y, x + width, y + height))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +81,8 @@ class RegionPool(VectorPool):
         scale: What turns such a mean into a whole image's similarity; `RegionPool.fitted` finds it.
         ids: One identity per image; by default its position.
         candidates: The candidates the rows were taken from; instead of `ids`.
+        rows: Where each image's regions stand in `regions`, if not in the order of `vectors`.
+        assume_unit: Trust that rows are finite and of length one; a numpy memory map is then not read to check it.
 
     Raises:
         InvalidCandidate: the two tables do not belong together, or a row is zero, NaN or infinite.
@@ -117,15 +98,21 @@ class RegionPool(VectorPool):
         scale: ViewScale | None = None,
         ids: Sequence[Hashable] | None = None,
         candidates: Sequence[Candidate] | None = None,
+        rows: Sequence[int] | None = None,
+        assume_unit: bool = False,
     ) -> None:
-        super().__init__(vectors, ids=ids, candidates=candidates)
-        parts = np.asarray(regions)
-        if parts.ndim != 3 or parts.shape[0] != len(self) or parts.shape[2] != self.dimension or not parts.shape[1]:
+        super().__init__(vectors, ids=ids, candidates=candidates, assume_unit=assume_unit)
+        parts = np.asanyarray(regions)
+        self._rows = None if rows is None else np.asarray(rows, dtype=np.intp)
+        images = len(parts) if self._rows is None else len(self._rows)
+        if parts.ndim != 3 or images != len(self) or parts.shape[2] != self.dimension or not parts.shape[1]:
             raise InvalidCandidate(
                 f"regions form a table (images, regions, dimensions) = ({len(self)}, r, {self.dimension}), "
                 f"not shape {parts.shape}"
             )
-        self.regions: NDArray[np.floating] = unit_rows(parts.reshape(-1, self.dimension)).reshape(parts.shape)
+        if not assume_unit:
+            parts = unit_rows(parts.reshape(-1, self.dimension)).reshape(parts.shape)
+        self.regions: NDArray[np.floating] = parts
         self.best = _views_to_average(parts.shape[1]) if best is None else best
         if not 1 <= self.best <= 1 + parts.shape[1]:
             raise InvalidOption(f"best lies between 1 and the {1 + parts.shape[1]} views of an image, not {best}")
@@ -151,12 +138,28 @@ class RegionPool(VectorPool):
         pool.scale = fit_view_scale(encoder, pool.vectors, pool.regions, best=pool.best)
         return pool
 
+    def regions_of(self, positions: slice | NDArray[np.intp]) -> NDArray[np.floating]:
+        """(k, r, d) vectors of the regions of the images at these positions."""
+        return self.regions[positions if self._rows is None else self._rows[positions]]
+
+    def part(self, positions: Sequence[int], *, candidates: Sequence[Candidate] | None = None) -> RegionPool:
+        """A pool of the images at these positions alone, scored as here; with other candidates, if given."""
+        chosen = np.asarray(positions, dtype=np.intp)
+        return RegionPool(
+            np.asarray(self.vectors[chosen], dtype=np.float32),
+            self.regions_of(chosen),
+            best=self.best,
+            scale=self.scale,
+            candidates=candidates or [self.candidate(position) for position in positions],
+            assume_unit=True,
+        )
+
     def similarities(self, encoded: EncodedQuery, positions: slice | NDArray[np.intp]) -> FloatArray:
         """(k, 1 + m) similarities of the text and the concepts to the views that show them best."""
         found = super().similarities(encoded, positions)
         if encoded.edits_nothing:
             return found
-        parts = np.asarray(self.regions[positions], dtype=np.float32) @ encoded.matrix.T
+        parts = np.asarray(self.regions_of(positions), dtype=np.float32) @ encoded.matrix.T
         found = _best_views(found, parts, self.best)
         found *= self.scale.factor
         found += self.scale.offset

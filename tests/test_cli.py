@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from PIL import Image
 
 import lcse_plugins
 from lcse_plugins.cli import COMMANDS, cli
@@ -93,6 +95,42 @@ def test_search_obeys_the_query(index: Path) -> None:
     assert Path(best["path"]) == PHOTOS / "coffee.jpg"
     assert best["score"] == pytest.approx(best["holistic"] + best["correction"])
     assert [(e["concept"], e["negated"]) for e in best["evidence"]] == [("cup", False), ("cat", True)]
+
+
+def test_tiles_find_what_the_whole_picture_misses(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    shutil.copytree(PHOTOS, photos)
+    with Image.open(PHOTOS / "rocket.jpg") as rocket, Image.open(PHOTOS / "astronaut.jpg") as astronaut:
+        launch = rocket.convert("RGB")
+        launch.paste(astronaut.resize((107, 107)), (launch.width - 107, launch.height - 107))
+    launch.save(photos / "launch.jpg", quality=95)
+    run("index", photos, "--out", tmp_path / "whole")
+    said = run("index", photos, "--out", tmp_path / "tiled", "--tiles", "few").output
+    assert "12 added" in said
+    assert "tiles few" in said
+
+    def kept(name: str, query: str) -> list[str]:
+        found = run("search", tmp_path / name, query, "--min-truth", 0.5, "--json").stdout
+        return sorted(result["id"] for result in json.loads(found)["results"])
+
+    assert "launch.jpg" in kept("whole", "no person")
+    assert "launch.jpg" not in kept("tiled", "no person")
+    assert "launch.jpg" not in kept("whole", "a person and no cat")
+    assert "launch.jpg" in kept("tiled", "a person and no cat")
+    plain = [run("search", tmp_path / name, "a cup", "--json").stdout for name in ("whole", "tiled")]
+    assert plain[0] == plain[1]
+    query, picture = "a person and no cat", "launch.jpg"
+    results = json.loads(run("search", tmp_path / "tiled", query, "--json").stdout)["results"]
+    score = next(result["score"] for result in results if result["id"] == picture)
+    explained = run("explain", tmp_path / "tiled", query, picture).output
+    assert f"{score:.4f}" in explained
+    assert "2 best of 6 views" in explained
+    assert "views" not in run("explain", tmp_path / "tiled", "a cup", picture).output
+    assert "views" not in run("explain", tmp_path / "whole", query, picture).output
+    assert json.loads(run("index", photos, "--out", tmp_path / "tiled", "--json").stdout)["tiles"] == "few"
+    refused = CliRunner().invoke(cli, ["index", str(photos), "--out", str(tmp_path / "whole"), "--tiles", "few"])
+    assert isinstance(refused.exception, LcseError)
+    assert "tiles none, not few" in str(refused.exception)
 
 
 def test_search_prints_reasons(index: Path) -> None:

@@ -339,15 +339,15 @@ def test_a_flipped_bit_is_found_by_verify(photos: Path, tmp_path: Path, encoder:
 DRIVER = """
     import os, signal, sys
     from pathlib import Path
-    sys.path.insert(0, {tests!r})
-    from test_index import ColourEncoder, write_picture
+    sys.path.insert(0, {root!r})
+    from tests.test_index import ColourEncoder, write_picture
     from lcse_plugins.index import ImageIndex
     photos, out = Path({photos!r}), Path({out!r})
 """
 
 
 def run_python(photos: Path, out: Path, body: str) -> subprocess.CompletedProcess[str]:
-    driver = textwrap.dedent(DRIVER).format(tests=str(Path(__file__).parent), photos=str(photos), out=str(out))
+    driver = textwrap.dedent(DRIVER).format(root=str(Path(__file__).parent.parent), photos=str(photos), out=str(out))
     code = driver + textwrap.dedent(body)
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
 

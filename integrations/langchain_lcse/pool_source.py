@@ -41,8 +41,8 @@ class PoolSource:
         if wanted.filter is None:
             return ranked_documents(rank_pool(encoded, self._pool, limit=wanted.k, min_truth=wanted.min_truth))
         order, _ = self._pool.top(encoded, min_truth=wanted.min_truth)
-        candidates = (self._pool.candidate(int(position)) for position in order)
-        kept = list(islice((c for c in candidates if wanted.filter(document_of(c))), wanted.k))
+        fitting = (p for p in order.tolist() if wanted.filter(document_of(self._pool.candidate(p))))
+        kept = list(islice(fitting, wanted.k))
         if not kept:
             return []
-        return ranked_documents(rank_pool(encoded, VectorPool.of(kept)))
+        return ranked_documents(rank_pool(encoded, self._pool.part(kept)))

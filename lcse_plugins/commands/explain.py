@@ -14,6 +14,7 @@ from lcse_plugins.query import canonical, draw
 
 if TYPE_CHECKING:
     from lcse_plugins.encoded import EncodedQuery
+    from lcse_plugins.pool import VectorPool
     from lcse_plugins.results import Ranked
 
 __all__ = ["explain"]
@@ -28,27 +29,35 @@ __all__ = ["explain"]
 def explain(index_path: Path, query: str, image: str, as_json: bool, **scoring: Any) -> None:
     """Show how IMAGE, a picture of INDEX, gets its score under QUERY."""
     from lcse_plugins.index import ImageIndex
-    from lcse_plugins.pool import VectorPool
     from lcse_plugins.search import rank_pool
 
     scorer = make_scorer(**scoring)
     index = ImageIndex.open(index_path, encoder=scorer.encoder)
-    candidate = index.candidate(index.position(image))
+    pool = index.part([index.position(image)])
     encoded = scorer.encode(query)
-    ranking = rank_pool(encoded, VectorPool.of([candidate]))
+    ranking = rank_pool(encoded, pool)
     if as_json:
         click.echo(json.dumps({**ranking[0].to_json(), "query": query, "mode": ranking.mode}, ensure_ascii=False))
     else:
-        click.echo("\n".join(_steps(encoded, ranking[0])))
+        click.echo("\n".join(_steps(encoded, ranking[0], views=_views(encoded, pool))))
 
 
-def _steps(encoded: EncodedQuery, result: Ranked) -> list[str]:
+def _views(encoded: EncodedQuery, pool: VectorPool) -> list[str]:
+    from lcse_plugins.regions import RegionPool
+
+    if not isinstance(pool, RegionPool) or encoded.edits_nothing:
+        return []
+    return [f"similarity  mean of the {pool.best} best of {1 + pool.regions.shape[1]} views: the picture and its tiles"]
+
+
+def _steps(encoded: EncodedQuery, result: Ranked, *, views: list[str]) -> list[str]:
     mu, beta = encoded.calibration.mu, encoded.calibration.beta
     lines = [
         f"picture     {result.id}",
         f"query       {encoded.parse.text}",
         *(f"            {line}" for line in draw(canonical(encoded.parse.query)).splitlines()),
         f"calibration μ = {mu:g}, β = {beta:g}",
+        *views,
         "",
         f"{'concept':<24} {'similarity s':>12} {'x = β(s - μ)':>13} {'p = σ(x)':>9} {'counts as':>10}",
     ]

@@ -217,7 +217,9 @@ def _decode(image: Image.Image) -> Image.Image:
     image.load()
     rotation = _UPRIGHT.get(_orientation(image))
     rgb = _to_rgb(image)
-    return rgb if rotation is None else rgb.transpose(rotation)
+    upright = rgb if rotation is None else rgb.transpose(rotation)
+    upright.info = {}  # it would say how to turn what stands upright already
+    return upright
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

@@ -81,6 +81,7 @@ def test_exif_orientation_is_applied_once(format: str, orientation: int) -> None
     loaded = load_image(encoded(image, format, exif=exif))
     assert loaded.size == (40, 30)
     np.testing.assert_allclose(np.asarray(loaded, float), np.asarray(picture(), float), atol=16)
+    np.testing.assert_array_equal(load_image(loaded), loaded)  # as an encoder does with what was loaded before
 
 
 def test_damaged_exif_does_not_hide_a_sound_picture() -> None:

@@ -8,12 +8,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_lcse import LcseEmbeddings, LogicRetriever
 
-from lcse_plugins import Candidate, LogicScorer, VectorPool
+from lcse_plugins import Candidate, LogicScorer, RegionPool, VectorPool
 from lcse_plugins.errors import InvalidOption, QueryError
 from lcse_plugins.results import Ranking
 from lcse_plugins.testing import ToyEncoder
@@ -155,6 +156,13 @@ def test_a_pool_is_filtered_by_a_function(scorer: LogicScorer, gallery: list[Can
     found = retriever.invoke("umbrella and no person", filter=lambda document: "bench" in document.page_content)
     agree(found, scorer.rank("umbrella and no person", wanted, limit=2))
     assert retriever.invoke("umbrella", filter=lambda document: False) == []
+
+
+def test_a_filter_keeps_the_regions_of_a_pool(scorer: LogicScorer, gallery: list[Candidate]) -> None:
+    vectors = np.stack([candidate.vector for candidate in gallery])
+    pool = RegionPool(vectors, np.roll(vectors, 1, axis=0)[:, None, :], candidates=gallery, best=1)
+    found = LogicRetriever(source=pool, scorer=scorer, k=4).invoke("no dog", filter=lambda document: True)
+    agree(found, scorer.rank("no dog", pool, limit=4))
 
 
 def test_more_than_there_are_gives_all_and_an_empty_store_nothing(
