@@ -383,59 +383,22 @@ def test_killed_at_any_write_the_index_stays_whole(photos: Path, tmp_path: Path,
         photos,
         tmp_path / "idx",
         """
-        import itertools, json, shutil
+        import json
+        from tests.kill_storm import kill_first_builds, kill_updates
 
-        def arm(fatal):
-            count = itertools.count(1)
-            def step(*ignored):
-                if next(count) == fatal:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            def hook(event, arguments):
-                if event in ("open", "os.remove", "os.rename", "sqlite3.connect") and str(out) in str(arguments):
-                    step()
-            sys.addaudithook(hook)
-            fsync = os.fsync
-            os.fsync = lambda handle: (step(), fsync(handle), step())
+        def build():
+            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=6, workers=0)
 
-        def run(fatal):
-            child = os.fork()
-            if not child:
-                arm(fatal)
-                ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=6, workers=0)
-                os._exit(0)
-            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-        def storm(prepare):
-            sizes = []
-            for fatal in itertools.count(1):
-                prepare()
-                code = run(fatal)
-                if code == 0:
-                    return sizes
-                assert code == -signal.SIGKILL, code
-                if (out / "index.sqlite").exists():
-                    index = ImageIndex.open(out)
-                    index.verify()
-                    sizes.append(len(index))
-                assert run(0) == 0
-                index = ImageIndex.open(out)
-                index.verify()
+        def check(complete):
+            index = ImageIndex.open(out)
+            index.verify()
+            if complete:
                 assert index.ids == tuple(sorted(p.relative_to(photos).as_posix() for p in photos.rglob("*.png")))
                 assert (index.vectors == ColourEncoder().encode_images(index.paths)).all()
                 assert len(list(out.glob("vectors-*"))) == 1
+            return len(index)
 
-        first = storm(lambda: shutil.rmtree(out, ignore_errors=True))
-        generation = itertools.count(1000)
-
-        def change():
-            n = next(generation)
-            write_picture(photos / "trip" / f"new{n}.png", n)
-            write_picture(photos / "00.png", n + 5000)
-            for old in sorted(photos.glob("trip/new*"))[:-2]:
-                old.unlink()
-
-        later = storm(change)
-        print(json.dumps([first, later]))
+        print(json.dumps([kill_first_builds(out, build, check), kill_updates(photos, out, build, check)]))
         """,
     )
     assert done.returncode == 0, done.stderr

@@ -281,65 +281,26 @@ def test_killed_at_any_write_regions_stay_with_their_pictures(
         photos,
         tmp_path / "idx",
         """
-        import itertools, json, shutil
+        import json
+        from tests.kill_storm import kill_first_builds, kill_updates
         from tests.test_index_tiles import QUERY, CountingEncoder
-        from lcse_plugins.regions import encode_regions
         from lcse_plugins.scorer import LogicScorer
 
         scorer = LogicScorer(CountingEncoder())
 
-        def arm(fatal):
-            count = itertools.count(1)
-            def step(*ignored):
-                if next(count) == fatal:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            def hook(event, arguments):
-                if event in ("open", "os.remove", "os.rename", "sqlite3.connect") and str(out) in str(arguments):
-                    step()
-            sys.addaudithook(hook)
-            fsync = os.fsync
-            os.fsync = lambda handle: (step(), fsync(handle), step())
+        def build():
+            ImageIndex.build(photos, out, encoder=CountingEncoder(), tiles="few", batch_size=6, workers=0)
 
-        def run(fatal):
-            child = os.fork()
-            if not child:
-                arm(fatal)
-                ImageIndex.build(photos, out, encoder=CountingEncoder(), tiles="few", batch_size=6, workers=0)
-                os._exit(0)
-            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-        def check():
+        def check(complete):
             index = ImageIndex.open(out)
             index.verify()
             assert len(scorer.search(QUERY, index, limit=100)) == len(index)
+            if complete:
+                assert len(index) == len(list(photos.rglob("*.png")))
+                assert len(list(out.glob("*.bin"))) == 2
             return len(index)
 
-        def storm(prepare):
-            sizes = []
-            for fatal in itertools.count(1):
-                prepare()
-                code = run(fatal)
-                if code == 0:
-                    return sizes
-                assert code == -signal.SIGKILL, code
-                if (out / "index.sqlite").exists():
-                    sizes.append(check())
-                assert run(0) == 0
-                assert check() == len(list(photos.rglob("*.png")))
-                assert len(list(out.glob("*.bin"))) == 2
-
-        first = storm(lambda: shutil.rmtree(out, ignore_errors=True))
-        generation = itertools.count(1000)
-
-        def change():
-            n = next(generation)
-            write_picture(photos / "trip" / f"new{n}.png", n)
-            write_picture(photos / "00.png", n + 5000)
-            for old in sorted(photos.glob("trip/new*"))[:-2]:
-                old.unlink()
-
-        later = storm(change)
-        print(json.dumps([first, later]))
+        print(json.dumps([kill_first_builds(out, build, check), kill_updates(photos, out, build, check)]))
         """,
     )
     assert done.returncode == 0, done.stderr
