@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -152,6 +153,17 @@ def test_search_many_queries_and_hard_filter(index: Path, tmp_path: Path) -> Non
 def test_search_writes_a_report(index: Path, tmp_path: Path) -> None:
     run("search", index, "a cup and no cat", "--html", tmp_path / "r.html")
     assert "With logic" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("mode", ["anchored", "factored", "routed"])
+@pytest.mark.parametrize("query", ["a cup and no cat", "a cup or a cat", "neither a cup nor a cat", "no cat"])
+def test_explained_sums_add_up(index: Path, mode: str, query: str) -> None:
+    *_, last = run("explain", index, query, "coffee.jpg", "--mode", mode).output.splitlines()
+    score = json.loads(run("explain", index, query, "coffee.jpg", "--mode", mode, "--json").stdout)["score"]
+    if mode == "anchored":
+        logic, plain = (float(part) for part in re.findall(r"-?\d\.\d+", last)[:2])
+        assert (logic + plain) / 2 == pytest.approx(score, abs=1e-4)
+    assert f"{score:.4f}" in last
 
 
 def test_explain_shows_the_sums(index: Path) -> None:

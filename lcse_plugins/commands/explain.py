@@ -73,7 +73,9 @@ def _steps(encoded: EncodedQuery, result: Ranked, *, views: list[str]) -> list[s
 
 
 def _sums(encoded: EncodedQuery, result: Ranked) -> list[str]:
-    beta, mode = encoded.calibration.beta, encoded.config.mode
+    from lcse_plugins.edit import leaf_weights
+
+    mu, beta, mode = encoded.calibration.mu, encoded.calibration.beta, encoded.config.mode
     truth = f"truth       p_logic = {result.truth:.4f}, logit {_logit(result.truth):.3f}"
     if encoded.edits_nothing:
         return [f"score       {result.score:.4f}, the plain similarity: the query states no logic, or mode is holistic"]
@@ -85,10 +87,18 @@ def _sums(encoded: EncodedQuery, result: Ranked) -> list[str]:
             f"correction  ({_logit(result.truth):.3f} - {_logit(soft):.3f}) / {beta:g} = {result.correction:+.4f}",
             f"score       {result.holistic:.4f} {result.correction:+.4f} = {result.score:.4f}",
         ]
+    logic = _logit(result.truth) / beta + mu
+    lines = [truth, f"logic       {_logit(result.truth):.3f} / {beta:g} + {mu:g} = {logic:.4f}"]
+    if mode != "anchored":
+        return [*lines, f"score       {result.score:.4f}, the logic alone"]
+    plain, meaning = result.holistic, "the similarity of what the query affirms"
+    if weights := leaf_weights(encoded.tree, encoded.config):
+        plain = mu + sum(weights[item.concept] * (item.similarity - mu) for item in result.evidence)
+        meaning = "the concepts' mean similarity, negated ones reflected at μ"
     return [
-        truth,
-        f"logic       {_logit(result.truth):.3f} / {beta:g} = {_logit(result.truth) / beta:+.4f}",
-        f"score       {result.score:.4f} in mode {mode}, with plain similarity {result.holistic:.4f}",
+        *lines,
+        f"plain       {plain:.4f}, {meaning}",
+        f"score       ({logic:.4f} + {plain:.4f}) / 2 = {result.score:.4f}",
     ]
 
 
