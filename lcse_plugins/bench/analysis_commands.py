@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
-from lcse_plugins.bench.command_options import common_options, encoder_options, finish, label_options, load_labelled
+from lcse_plugins.bench.command_options import Labels, Model, Run, common_options, encoder_options, label_options
 from lcse_plugins.commands.options import progress_bar
 from lcse_plugins.config import DEFAULT_CONFIG, Mode, ScoringConfig
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.calibration_sweep import Sweep
-    from lcse_plugins.bench.photographs import Half
 
 __all__ = ["calibrate", "diagnose", "tables"]
 
@@ -29,34 +28,26 @@ html_option = click.option("--html", type=click.Path(path_type=Path, dir_okay=Fa
 @encoder_options
 @common_options
 def calibrate(
-    labels: Path,
-    images: Path | None,
-    half: Half | None,
+    labels: Labels,
     mode: Mode,
     html: Path | None,
-    as_json: bool,
-    seed: int,
-    limit: int | None,
-    out: Path | None,
-    name: str | None,
-    **model: Any,
+    model: Model,
+    run: Run,
 ) -> None:
     """Sweep μ and β over LABELS by the paper's objective and by retrieval, and compare with no labels at all."""
     from lcse_plugins.bench.calibration_sweep import sweep_calibration, sweep_page
 
-    data = load_labelled(labels, images, half, limit, **model)
+    data = labels.encoded(model, run.limit)
     with progress_bar("sweeping") as progress:
         sweep = sweep_calibration(
-            data.encoder, data.images, data.vectors, config=ScoringConfig(mode=mode), seed=seed, progress=progress
+            data.encoder, data.images, data.vectors, config=ScoringConfig(mode=mode), seed=run.seed, progress=progress
         )
     if html is not None:
         html.write_text(sweep_page(sweep, title=f"Calibration of {data.encoder.encoder_id}"), encoding="utf-8")
-    finish(
+    run.finish(
         _sweep_text(sweep),
-        {**sweep.to_json(), "mode": mode, "half": half},
-        as_json=as_json,
-        out=out,
-        name=name or "calibrate",
+        {**sweep.to_json(), "mode": mode, "half": labels.half},
+        name="calibrate",
         encoder_id=data.encoder.encoder_id,
     )
 
@@ -84,23 +75,17 @@ def _sweep_text(sweep: Sweep) -> str:
 @encoder_options
 @common_options
 def diagnose(
-    labels: Path,
-    images: Path | None,
-    half: Half | None,
+    labels: Labels,
     pairs: int,
     html: Path | None,
-    as_json: bool,
-    seed: int,
-    limit: int | None,
-    out: Path | None,
-    name: str | None,
-    **model: Any,
+    model: Model,
+    run: Run,
 ) -> None:
     """Show what an encoder makes of operators, over LABELS."""
     from lcse_plugins.bench.diagnose import diagnose as analyse
     from lcse_plugins.bench.diagnose_page import diagnosis_page, diagnosis_text
 
-    data = load_labelled(labels, images, half, limit, **model)
+    data = labels.encoded(model, run.limit)
     with progress_bar("diagnosing") as progress:
         found = analyse(
             data.encoder,
@@ -108,17 +93,15 @@ def diagnose(
             data.vectors,
             calibration=data.calibration,
             pairs=pairs,
-            seed=seed,
+            seed=run.seed,
             progress=progress,
         )
     if html is not None:
         html.write_text(diagnosis_page(found, title=f"Diagnosis of {data.encoder.encoder_id}"), encoding="utf-8")
-    finish(
+    run.finish(
         diagnosis_text(found),
         found.to_json(),
-        as_json=as_json,
-        out=out,
-        name=name or "diagnose",
+        name="diagnose",
         encoder_id=data.encoder.encoder_id,
     )
 

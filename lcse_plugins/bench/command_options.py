@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -19,50 +20,94 @@ if TYPE_CHECKING:
     from lcse_plugins.encoders.protocol import FloatArray
     from lcse_plugins.labelled import LabelledImages
 
-__all__ = ["LabelledVectors", "common_options", "encoder_options", "finish", "label_options", "load_labelled"]
+__all__ = ["LabelledVectors", "Labels", "Model", "Run", "common_options", "encoder_options", "label_options"]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def common_options(command: F) -> F:
-    """`--json`, `--seed`, `--limit`, `--out` and `--name`."""
-    for option in (
-        json_option,
-        click.option("--seed", default=0, show_default=True, help="Of every draw."),
-        click.option("--limit", type=click.IntRange(min=1), help="Only this many items, for a quick look."),
-        click.option(
-            "--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the figures in this folder."
-        ),
-        click.option("--name", help="Under this name."),
-    ):
-        command = option(command)
-    return command
+Command: TypeAlias = Callable[..., None]
 
 
-def encoder_options(command: F) -> F:
-    """`--encoder`, `--calibration`, `--mu`, `--beta`, `--cache`."""
-    for option in (
-        encoder_option,
-        click.option("--calibration", type=click.Path(path_type=Path), metavar="FILE", help="μ and β, as JSON."),
-        click.option("--mu", type=float, help="μ, with --beta."),
-        click.option("--beta", type=float, help="β, with --mu."),
-        click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Keep image vectors here."),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What every benchmark is asked for, and where its figures go."""
+
+    as_json: bool
+    seed: int
+    limit: int | None
+    out: Path | None
+    name: str | None
+
+    def finish(
+        self,
+        text: str,
+        result: Mapping[str, Any],
+        *,
+        name: str,
+        encoder_id: str | None = None,
+        rows: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Print what was found, and keep it where that was asked for: under `name` unless another was given."""
+        click.echo(json.dumps(result, ensure_ascii=False) if self.as_json else text)
+        if self.out is not None:
+            from lcse_plugins.bench.record import write_result
+
+            path = write_result(self.out, self.name or name, result, encoder_id=encoder_id, rows=rows)
+            click.echo(f"kept in {path}", err=True)
 
 
-def label_options(command: F) -> F:
-    """LABELS, `--images`, `--half`."""
-    for option in (
-        click.argument("labels", type=click.Path(path_type=Path)),
-        click.option("--images", type=click.Path(path_type=Path), help="Where pictures are; by default beside LABELS."),
-        click.option(
-            "--half", type=click.Choice(["A", "B"]), help="Only one of two fixed halves: tune on A, report B."
-        ),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Which encoder and calibration to measure with."""
+
+    encoder: str
+    calibration: Path | None
+    mu: float | None
+    beta: float | None
+    cache: Path | None
+
+    def open(self) -> tuple[RememberingEncoder, Calibration | None]:
+        """The encoder, and the calibration that the options give; None for its preset."""
+        from lcse_plugins.bench.remembering import RememberingEncoder
+        from lcse_plugins.calibrate import Calibration, load_calibration
+
+        if (self.mu is None) != (self.beta is None):
+            raise click.UsageError("--mu and --beta go together")
+        encoder = RememberingEncoder(load(self.encoder))
+        if self.mu is not None and self.beta is not None:
+            return encoder, Calibration(mu=self.mu, beta=self.beta, encoder_id=encoder.encoder_id)
+        return encoder, None if self.calibration is None else load_calibration(self.calibration)
+
+    def encode(self, encoder: RememberingEncoder, paths: Sequence[Path]) -> FloatArray:
+        """(n, d) vectors of pictures, with a progress bar."""
+        from lcse_plugins.bench.photographs import image_vectors
+
+        with progress_bar("encoding") as progress:
+            return image_vectors(encoder, paths, cache=self.cache, progress=progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Which labelled images to measure on."""
+
+    labels: Path
+    images: Path | None
+    half: Half | None
+
+    def read(self) -> LabelledImages:
+        """The images of the half that was asked for."""
+        from lcse_plugins.bench.photographs import half_of, take_images
+        from lcse_plugins.labelled import read_labels
+
+        labelled = read_labels(self.labels, images=self.images)
+        return labelled if self.half is None else take_images(labelled, half_of(labelled, self.half))
+
+    def encoded(self, model: Model, limit: int | None) -> LabelledVectors:
+        """The images, at most `limit`, with their vectors."""
+        from lcse_plugins.bench.photographs import take_images
+
+        labelled = self.read()
+        if limit is not None:
+            labelled = take_images(labelled, range(min(limit, len(labelled))))
+        encoder, chosen = model.open()
+        return LabelledVectors(labelled, encoder, model.encode(encoder, labelled.paths), chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,62 +120,58 @@ class LabelledVectors:
     calibration: Calibration | None
 
 
-def open_encoder(
-    encoder: str, calibration: Path | None, mu: float | None, beta: float | None
-) -> tuple[RememberingEncoder, Calibration | None]:
-    """The encoder of that name, and the calibration that the options give; None for its preset."""
-    from lcse_plugins.bench.remembering import RememberingEncoder
-    from lcse_plugins.calibrate import Calibration, load_calibration
-
-    if (mu is None) != (beta is None):
-        raise click.UsageError("--mu and --beta go together")
-    model = RememberingEncoder(load(encoder))
-    if mu is not None and beta is not None:
-        return model, Calibration(mu=mu, beta=beta, encoder_id=model.encoder_id)
-    return model, None if calibration is None else load_calibration(calibration)
-
-
-def load_labelled(
-    labels: Path,
-    images: Path | None,
-    half: Half | None,
-    limit: int | None,
-    *,
-    encoder: str,
-    calibration: Path | None,
-    mu: float | None,
-    beta: float | None,
-    cache: Path | None,
-) -> LabelledVectors:
-    """Read labels, take the half and the limit, and encode the images."""
-    from lcse_plugins.bench.photographs import half_of, image_vectors, take_images
-    from lcse_plugins.labelled import read_labels
-
-    labelled = read_labels(labels, images=images)
-    if half is not None:
-        labelled = take_images(labelled, half_of(labelled, half))
-    if limit is not None:
-        labelled = take_images(labelled, range(min(limit, len(labelled))))
-    model, chosen = open_encoder(encoder, calibration, mu, beta)
-    with progress_bar("encoding") as progress:
-        vectors = image_vectors(model, labelled.paths, cache=cache, progress=progress)
-    return LabelledVectors(labelled, model, vectors, chosen)
+def common_options(command: Command) -> Command:
+    """`--json`, `--seed`, `--limit`, `--out` and `--name`, as one argument `run`."""
+    return _bundled(
+        command,
+        "run",
+        Run,
+        json_option,
+        click.option("--seed", default=0, show_default=True, help="Of every draw."),
+        click.option("--limit", type=click.IntRange(min=1), help="Only this many items, for a quick look."),
+        click.option(
+            "--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the figures in this folder."
+        ),
+        click.option("--name", help="Under this name."),
+    )
 
 
-def finish(
-    text: str,
-    result: Mapping[str, Any],
-    *,
-    as_json: bool,
-    out: Path | None,
-    name: str,
-    encoder_id: str | None = None,
-    rows: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """Print what was found, and keep it where that was asked for."""
-    click.echo(json.dumps(result, ensure_ascii=False) if as_json else text)
-    if out is not None:
-        from lcse_plugins.bench.record import write_result
+def encoder_options(command: Command) -> Command:
+    """`--encoder`, `--calibration`, `--mu`, `--beta` and `--cache`, as one argument `model`."""
+    return _bundled(
+        command,
+        "model",
+        Model,
+        encoder_option,
+        click.option("--calibration", type=click.Path(path_type=Path), metavar="FILE", help="μ and β, as JSON."),
+        click.option("--mu", type=float, help="μ, with --beta."),
+        click.option("--beta", type=float, help="β, with --mu."),
+        click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Keep image vectors here."),
+    )
 
-        path = write_result(out, name, result, encoder_id=encoder_id, rows=rows)
-        click.echo(f"kept in {path}", err=True)
+
+def label_options(command: Command) -> Command:
+    """LABELS, `--images` and `--half`, as one argument `labels`."""
+    return _bundled(
+        command,
+        "labels",
+        Labels,
+        click.argument("labels", type=click.Path(path_type=Path)),
+        click.option("--images", type=click.Path(path_type=Path), help="Where pictures are; by default beside LABELS."),
+        click.option(
+            "--half", type=click.Choice(["A", "B"]), help="Only one of two fixed halves: tune on A, report B."
+        ),
+    )
+
+
+def _bundled(command: Command, name: str, kind: type[Any], *options: Callable[[Any], Any]) -> Command:
+    """The command with some options, which reach it as one argument."""
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        own = {field.name: given.pop(field.name) for field in fields(kind)}
+        command(**given, **{name: kind(**own)})
+
+    for option in options:
+        called = option(called)
+    return called

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from lcse_plugins.bench.command_options import (
-    common_options,
-    encoder_options,
-    finish,
-    label_options,
-    load_labelled,
-    open_encoder,
-)
+from lcse_plugins.bench.command_options import Labels, Model, Run, common_options, encoder_options, label_options
 from lcse_plugins.commands.options import progress_bar
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.factor import Parses
-    from lcse_plugins.bench.photographs import Half
     from lcse_plugins.config import ScoringConfig
 
 __all__ = ["factor", "factor_build", "negbench", "retention", "retrieval"]
@@ -33,18 +25,12 @@ __all__ = ["factor", "factor_build", "negbench", "retention", "retrieval"]
 @encoder_options
 @common_options
 def retrieval(
-    labels: Path,
-    images: Path | None,
-    half: Half | None,
+    labels: Labels,
     pairs: int,
     fewest: int,
     regions: bool,
-    as_json: bool,
-    seed: int,
-    limit: int | None,
-    out: Path | None,
-    name: str | None,
-    **model: Any,
+    model: Model,
+    run: Run,
 ) -> None:
     """Ask logical queries over LABELS and judge the first ten images, for rivals and for every mode."""
     from lcse_plugins.bench.photographs import region_vectors
@@ -52,22 +38,25 @@ def retrieval(
     from lcse_plugins.bench.rivals import make_rankers
     from lcse_plugins.bench.tables import retrieval_text
 
-    data = load_labelled(labels, images, half, limit, **model)
-    questions = draw_questions(data.images, pairs=pairs, fewest=fewest, seed=seed)
+    data = labels.encoded(model, run.limit)
+    questions = draw_questions(data.images, pairs=pairs, fewest=fewest, seed=run.seed)
     tiles = None
     if regions:
         with progress_bar("encoding regions") as progress:
-            tiles = region_vectors(data.encoder, data.images.paths, cache=model["cache"], progress=progress)
+            tiles = region_vectors(data.encoder, data.images.paths, cache=model.cache, progress=progress)
     with progress_bar("asking") as progress:
         rankers = make_rankers(data.encoder, data.vectors, calibration=data.calibration, regions=tiles)
         report = measure_retrieval(questions, rankers, progress=progress)
     used = data.calibration or data.encoder.calibration
-    finish(
+    run.finish(
         retrieval_text(report),
-        {**report.to_json(), "half": half, "seed": seed, "calibration": None if used is None else used.to_json()},
-        as_json=as_json,
-        out=out,
-        name=name or "retrieval",
+        {
+            **report.to_json(),
+            "half": labels.half,
+            "seed": run.seed,
+            "calibration": None if used is None else used.to_json(),
+        },
+        name="retrieval",
         encoder_id=data.encoder.encoder_id,
         rows=report.rows(),
     )
@@ -87,37 +76,26 @@ def factor(
     images: Path,
     parses: Parses,
     aggregators: bool,
-    encoder: str,
-    calibration: Path | None,
-    mu: float | None,
-    beta: float | None,
-    cache: Path | None,
-    as_json: bool,
-    seed: int,
-    limit: int | None,
-    out: Path | None,
-    name: str | None,
+    model: Model,
+    run: Run,
 ) -> None:
     """Decide which of two captions is true, for every sample of FILE and every mode."""
     from lcse_plugins.bench.factor import measure_factor, read_factor
-    from lcse_plugins.bench.photographs import image_vectors
     from lcse_plugins.bench.tables import factor_text
     from lcse_plugins.scorer import LogicScorer
 
     bench_file = read_factor(file)
-    samples = bench_file.samples[:limit]
-    model, chosen = open_encoder(encoder, calibration, mu, beta)
+    samples = bench_file.samples[: run.limit]
+    encoder, chosen = model.open()
     names = sorted({sample.image for sample in samples})
-    with progress_bar("encoding") as progress:
-        rows = image_vectors(model, [images / image for image in names], cache=cache, progress=progress)
-    vectors = dict(zip(names, rows, strict=True))
+    vectors = dict(zip(names, model.encode(encoder, [images / image for image in names]), strict=True))
     reports = {}
     for mode, config in _configs(aggregators).items():
         with progress_bar(mode) as progress:
-            scorer = LogicScorer(model, calibration=chosen, config=config)
+            scorer = LogicScorer(encoder, calibration=chosen, config=config)
             reports[mode] = measure_factor(samples, scorer, vectors, parses=parses, progress=progress)
-    used = chosen or model.calibration
-    finish(
+    used = chosen or encoder.calibration
+    run.finish(
         factor_text(reports, bench_file),
         {
             "official": bench_file.official,
@@ -126,10 +104,8 @@ def factor(
             "calibration": None if used is None else used.to_json(),
             "modes": {mode: report.to_json() for mode, report in reports.items()},
         },
-        as_json=as_json,
-        out=out,
-        name=name or "factor",
-        encoder_id=model.encoder_id,
+        name="factor",
+        encoder_id=encoder.encoder_id,
         rows=[{"mode": mode, "overall": r.overall, **r.accuracy} for mode, r in reports.items()],
     )
 
@@ -141,33 +117,22 @@ def factor(
 @click.option("-o", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write.")
 @common_options
 def factor_build(
-    labels: Path,
-    images: Path | None,
-    half: Half | None,
+    labels: Labels,
     target: Path,
-    as_json: bool,
-    seed: int,
-    limit: int | None,
-    out: Path | None,
-    name: str | None,
+    run: Run,
 ) -> None:
     """Write a benchmark of forced choices made from LABELS; --limit bounds the samples of each kind."""
     from collections import Counter
 
     from lcse_plugins.bench.factor import write_factor
     from lcse_plugins.bench.factor_builder import PUBLISHED_COUNTS, build_factor
-    from lcse_plugins.bench.photographs import half_of, take_images
-    from lcse_plugins.labelled import read_labels
 
-    labelled = read_labels(labels, images=images)
-    if half is not None:
-        labelled = take_images(labelled, half_of(labelled, half))
-    counts = {kind: min(count, limit or count) for kind, count in PUBLISHED_COUNTS.items()}
-    samples = build_factor(labelled, seed=seed, counts=counts)
+    counts = {kind: min(count, run.limit or count) for kind, count in PUBLISHED_COUNTS.items()}
+    samples = build_factor(labels.read(), seed=run.seed, counts=counts)
     write_factor(samples, target)
     made = dict(Counter(sample.operator for sample in samples))
     text = f"wrote {len(samples)} samples to {target}: " + ", ".join(f"{kind} {count}" for kind, count in made.items())
-    finish(text, {"samples": len(samples), "kinds": made}, as_json=as_json, out=out, name=name or "factor-build")
+    run.finish(text, {"samples": len(samples), "kinds": made}, name="factor-build")
 
 
 @click.command(epilog="Example: lcse bench negbench COCO_val_mcq.csv --images coco")
@@ -180,44 +145,32 @@ def negbench(
     file: Path,
     images: Path,
     captions: Path | None,
-    encoder: str,
-    calibration: Path | None,
-    mu: float | None,
-    beta: float | None,
-    cache: Path | None,
-    as_json: bool,
-    seed: int,
-    limit: int | None,
-    out: Path | None,
-    name: str | None,
+    model: Model,
+    run: Run,
 ) -> None:
     """Answer the multiple-choice questions of FILE, and find images by captions that negate."""
     from lcse_plugins.bench.negbench import measure_choices, measure_recall, read_choices, read_retrieval_captions
-    from lcse_plugins.bench.photographs import image_vectors
     from lcse_plugins.bench.tables import choices_text
     from lcse_plugins.scorer import LogicScorer
 
-    choices = read_choices(file)[:limit]
-    asked = [] if captions is None else read_retrieval_captions(captions)[:limit]
+    choices = read_choices(file)[: run.limit]
+    asked = [] if captions is None else read_retrieval_captions(captions)[: run.limit]
     names = sorted({choice.image for choice in choices} | {image for image, _ in asked})
-    model, chosen = open_encoder(encoder, calibration, mu, beta)
-    with progress_bar("encoding") as progress:
-        rows = image_vectors(model, [images / image for image in names], cache=cache, progress=progress)
+    encoder, chosen = model.open()
+    rows = model.encode(encoder, [images / image for image in names])
     vectors, place = dict(zip(names, rows, strict=True)), {image: i for i, image in enumerate(names)}
     reports, recall = {}, {}
     for mode, config in _configs(aggregators=False).items():
-        scorer = LogicScorer(model, calibration=chosen, config=config)
+        scorer = LogicScorer(encoder, calibration=chosen, config=config)
         with progress_bar(mode) as progress:
             reports[mode] = measure_choices(choices, scorer, vectors, progress=progress)
         if asked:
             recall[mode] = measure_recall([(place[image], caption) for image, caption in asked], scorer, rows)
-    finish(
+    run.finish(
         choices_text(reports, recall),
         {"choices": {mode: r.to_json() for mode, r in reports.items()}, "recall_at_5": recall},
-        as_json=as_json,
-        out=out,
-        name=name or "negbench",
-        encoder_id=model.encoder_id,
+        name="negbench",
+        encoder_id=encoder.encoder_id,
     )
 
 
@@ -228,34 +181,26 @@ def negbench(
 @encoder_options
 @common_options
 def retention(
-    labels: Path,
-    images: Path | None,
-    half: Half | None,
+    labels: Labels,
     captions: Path | None,
     per_image: int,
-    as_json: bool,
-    seed: int,
-    limit: int | None,
-    out: Path | None,
-    name: str | None,
-    **model: Any,
+    model: Model,
+    run: Run,
 ) -> None:
     """Find images by their captions, with plain similarity and with every mode."""
     from lcse_plugins.bench.photographs import captions_of
     from lcse_plugins.bench.retention import measure_retention
     from lcse_plugins.bench.tables import retention_text
 
-    data = load_labelled(labels, images, half, limit, **model)
-    said = captions_of(data.images.paths, captions or labels)
+    data = labels.encoded(model, run.limit)
+    said = captions_of(data.images.paths, captions or labels.labels)
     asked = [(caption, i) for i, texts in enumerate(said) for caption in texts[:per_image]]
     with progress_bar("asking") as progress:
         report = measure_retention(data.encoder, data.vectors, asked, calibration=data.calibration, progress=progress)
-    finish(
+    run.finish(
         retention_text(report),
         report.to_json(),
-        as_json=as_json,
-        out=out,
-        name=name or "retention",
+        name="retention",
         encoder_id=data.encoder.encoder_id,
     )
 

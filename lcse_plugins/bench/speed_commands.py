@@ -6,42 +6,41 @@ import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
 
-from lcse_plugins.bench.command_options import common_options, finish
+from lcse_plugins.bench.command_options import Run, common_options
 
 __all__ = ["concurrency", "qdrant", "timing"]
 
 
 @click.command(epilog="Example: lcse bench timing --limit 50000")
 @common_options
-def timing(as_json: bool, seed: int, limit: int | None, out: Path | None, name: str | None) -> None:
+def timing(run: Run) -> None:
     """Time the exact logical top-10 against numpy's plain one; --limit bounds the size of the collections."""
     module = import_module("lcse_plugins.bench.timing")
-    sizes = [size for size in module.SIZES if limit is None or size <= limit] or [limit]
+    sizes = [size for size in module.SIZES if run.limit is None or size <= run.limit] or [run.limit]
     with _spinner("timing") as progress:
-        report = module.run(sizes, seed=seed, progress=progress)
-    finish(module.table(report), report, as_json=as_json, out=out, name=name or "timing", rows=report["results"])
+        report = module.run(sizes, seed=run.seed, progress=progress)
+    run.finish(module.table(report), report, name="timing", rows=report["results"])
 
 
 @click.command()
 @common_options
-def concurrency(as_json: bool, seed: int, limit: int | None, out: Path | None, name: str | None) -> None:
+def concurrency(run: Run) -> None:
     """Ask many searches at once; --limit bounds how many."""
-    _run("concurrency", {"seed": seed, "calls": limit}, as_json=as_json, out=out, name=name)
+    _measure("concurrency", run, {"seed": run.seed, "calls": run.limit})
 
 
 @click.command()
 @common_options
-def qdrant(as_json: bool, seed: int, limit: int | None, out: Path | None, name: str | None) -> None:
+def qdrant(run: Run) -> None:
     """Search a Qdrant collection every way there is; --limit bounds its size."""
-    _run("qdrant", {"seed": seed, "points": limit}, as_json=as_json, out=out, name=name)
+    _measure("qdrant", run, {"seed": run.seed, "points": run.limit})
 
 
-def _run(module_name: str, options: dict[str, Any], *, as_json: bool, out: Path | None, name: str | None) -> None:
+def _measure(module_name: str, run: Run, options: dict[str, Any]) -> None:
     module = import_module(f"lcse_plugins.bench.{module_name}")
     known = inspect.signature(module.run).parameters
     given = {key: value for key, value in options.items() if key in known and value is not None}
@@ -50,15 +49,7 @@ def _run(module_name: str, options: dict[str, Any], *, as_json: bool, out: Path 
             given["progress"] = progress
         report = module.run(**given)
     rows = report.get("results", ())
-    finish(
-        module.table(report),
-        report,
-        as_json=as_json,
-        out=out,
-        name=name or module_name,
-        encoder_id=report.get("encoder"),
-        rows=rows,
-    )
+    run.finish(module.table(report), report, name=module_name, encoder_id=report.get("encoder"), rows=rows)
 
 
 @contextmanager
