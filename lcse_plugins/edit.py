@@ -35,7 +35,6 @@ __all__ = [
     "score_arrays",
     "score_ceiling",
     "score_tree",
-    "uses_holistic",
 ]
 
 
@@ -122,11 +121,6 @@ def edits_nothing(tree: Query, config: ScoringConfig) -> bool:
     if config.mode == "holistic":
         return True
     return config.mode != "factored" and not has_logic(tree)
-
-
-def uses_holistic(tree: Query, config: ScoringConfig) -> bool:
-    """Whether the holistic similarity has a part in the score."""
-    return holistic_share(tree, config) > 0.0
 
 
 def holistic_share(tree: Query, config: ScoringConfig) -> float:

@@ -57,12 +57,15 @@ def write_picture(path: Path, seed: int) -> None:
     Image.fromarray(pixels).save(path, "PNG")
 
 
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    folder = tmp_path / "photos"
-    for n in range(23):
+def write_pictures(folder: Path, count: int) -> Path:
+    for n in range(count):
         write_picture(folder / ("trip" if n % 3 else "") / f"{n:02}.png", n)
     return folder
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return write_pictures(tmp_path / "photos", 23)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from lcse_plugins.regions import FEW_TILES, MANY_TILES, RegionPool, encode_regio
 from lcse_plugins.results import Ranking
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.tiles import TILES, TileChoice
-from tests.test_index import ColourEncoder, run_python, write_picture
+from tests.test_index import ColourEncoder, run_python, write_picture, write_pictures
 
 QUERY = "red and no blue"
 
@@ -39,10 +39,7 @@ class CountingEncoder(ColourEncoder):
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    folder = tmp_path / "photos"
-    for n in range(17):
-        write_picture(folder / ("trip" if n % 3 else "") / f"{n:02}.png", n)
-    return folder
+    return write_pictures(tmp_path / "photos", 17)
 
 
 @pytest.fixture

@@ -77,37 +77,45 @@ def image_vectors(
     encoder: Encoder, paths: Sequence[Path], *, cache: str | Path | None = None, progress: Progress | None = None
 ) -> FloatArray:
     """(n, d) vectors of pictures; with a `cache` folder they are computed once for an encoder and a list of files."""
-    kept = None if cache is None else Path(cache) / f"vectors-{_identity(encoder, paths)}.npy"
-    if kept is not None and kept.is_file():
-        return np.asarray(np.load(kept), dtype=np.float32)
-    rows = np.empty((len(paths), encoder.dimension), dtype=np.float32)
-    for start in range(0, len(paths), ENCODED_AT_ONCE):
-        part = paths[start : start + ENCODED_AT_ONCE]
-        rows[start : start + len(part)] = encoder.encode_images(part)
-        if progress is not None:
-            progress(start + len(part), len(paths))
-    if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        np.save(kept, rows)
-    return rows
+
+    def encode() -> FloatArray:
+        rows = np.empty((len(paths), encoder.dimension), dtype=np.float32)
+        for start in range(0, len(paths), ENCODED_AT_ONCE):
+            part = paths[start : start + ENCODED_AT_ONCE]
+            rows[start : start + len(part)] = encoder.encode_images(part)
+            if progress is not None:
+                progress(start + len(part), len(paths))
+        return rows
+
+    return _kept(cache, f"vectors-{_identity(encoder, paths)}", encode)
 
 
 def region_vectors(
     encoder: Encoder, paths: Sequence[Path], *, cache: str | Path | None = None, progress: Progress | None = None
 ) -> FloatArray:
     """(n, r, d) vectors of the regions of pictures (`MANY_TILES`), kept like `image_vectors`."""
-    kept = None if cache is None else Path(cache) / f"regions-{len(MANY_TILES)}-{_identity(encoder, paths)}.npy"
-    if kept is not None and kept.is_file():
-        return np.asarray(np.load(kept), dtype=np.float32)
 
     def report(done: int) -> None:
         if progress is not None:
             progress(done, len(paths))
 
-    rows = encode_regions(encoder, paths, tiles=MANY_TILES, progress=report)
-    if kept is not None:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        np.save(kept, rows)
+    return _kept(
+        cache,
+        f"regions-{len(MANY_TILES)}-{_identity(encoder, paths)}",
+        lambda: encode_regions(encoder, paths, tiles=MANY_TILES, progress=report),
+    )
+
+
+def _kept(cache: str | Path | None, name: str, make: Callable[[], FloatArray]) -> FloatArray:
+    """An array from the cache folder, or made and put there; only made where there is no such folder."""
+    if cache is None:
+        return make()
+    kept = Path(cache) / f"{name}.npy"
+    if kept.is_file():
+        return np.asarray(np.load(kept), dtype=np.float32)
+    rows = make()
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    np.save(kept, rows)
     return rows
 
 

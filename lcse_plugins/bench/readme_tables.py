@@ -1,4 +1,4 @@
-"""The tables of README files, made from kept results, so that no number in it is typed by hand.
+"""The tables of README files, made from kept results, so that no number in them is typed by hand.
 
 A table stands between `<!-- table: NAME -->` and `<!-- end table -->`. `python -m lcse_plugins.bench.readme_tables
 README.md RESULTS` writes them anew; `filled` gives the text as it should be, for a test to compare.
