@@ -5,6 +5,9 @@ that satisfies the query it is nearly so: its gradient there, a vector, ranks su
 points are chosen where the best images are: no evidence either way; everything as wanted; each way of satisfying the
 query alone; and everything as wanted with one part in doubt. Vectors that would find much the same images are left out:
 one deeper search finds more than two alike.
+
+Where nothing is affirmed the best images are ordinary ones, which lack what most do: a sample of the collection shows
+where they are, and one vector finds them. What a query affirms is rare, and no sample holds it.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from lcse_plugins.edit import holistic_share, score_tree
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import Concept, Not, Or, Query, concepts, leaves
 
-__all__ = ["MAX_VECTORS", "candidate_vectors"]
+__all__ = ["BEST", "MAX_VECTORS", "candidate_vectors", "sampled_vector"]
 
 MAX_VECTORS = 12
 """Candidate vectors of one query: each is a search of its own."""
@@ -35,6 +38,9 @@ DOUBT = 1.0
 
 ALIKE = 0.95
 """Cosine from which two vectors find much the same images."""
+
+BEST = 16
+"""How many of a sample's best images the gradient is averaged over: few, to be near the best of the collection."""
 
 STEP = 1e-3
 """Difference in logits from which slopes are taken."""
@@ -61,6 +67,35 @@ def candidate_vectors(
     slopes = _slopes(_renamed(tree, numbers), calibration, config)
     rows = holistic_share(tree, config) * holistic.astype(np.float64) + slopes @ concept_vectors.astype(np.float64)
     return np.asarray(_unlike(rows), dtype=np.float32)
+
+
+def sampled_vector(
+    tree: Query,
+    holistic: FloatArray,
+    concept_vectors: FloatArray,
+    sample: FloatArray,
+    *,
+    calibration: Calibration,
+    config: ScoringConfig,
+) -> FloatArray:
+    """(1, d) vector to search with for the best images of a canonical tree that affirms nothing.
+
+    Args:
+        tree: Canonical query tree.
+        holistic: (d,) unit vector of the whole text.
+        concept_vectors: (m, d) vectors of `concepts(tree)`, in that order.
+        sample: (n, d) unit vectors of some images of the collection, n at least 1.
+        calibration: μ and β.
+        config: Mode and aggregation.
+    """
+    # A product for each concept: of a small matrix with another, some libraries leave threads waiting for more.
+    columns = {name: sample @ vector for name, vector in zip(concepts(tree), concept_vectors, strict=True)}
+    scores, _ = score_tree(tree, sample @ holistic, columns, calibration=calibration, config=config)
+    best = np.argsort(-scores)[:BEST]
+    similarities = np.stack([column[best] for column in columns.values()], axis=1).astype(np.float64)
+    slopes = _derivatives(tree, calibration.beta * (similarities - calibration.mu), calibration, config).mean(axis=0)
+    vector = holistic_share(tree, config) * holistic.astype(np.float64) + slopes @ concept_vectors.astype(np.float64)
+    return np.asarray(vector[None, :], dtype=np.float32)
 
 
 def _renamed(tree: Query, names: Mapping[str, str]) -> Query:
@@ -111,19 +146,26 @@ def _joined(children: Sequence[Query]) -> Iterator[dict[str, float]]:
 
 @lru_cache(maxsize=256)
 def _slopes(shape: Query, calibration: Calibration, config: ScoringConfig) -> NDArray[np.float64]:
-    """(b, m) derivatives of the score by the similarity of each concept, at each vantage point.
+    """(b, m) derivatives at each vantage point.
 
     They depend on the shape of a query alone, not on its concepts, and queries have few shapes.
     """
-    names, points = concepts(shape), _vantage_points(shape)
+    slopes = _derivatives(shape, _vantage_points(shape), calibration, config)
+    slopes.flags.writeable = False
+    return slopes
+
+
+def _derivatives(
+    tree: Query, points: NDArray[np.float64], calibration: Calibration, config: ScoringConfig
+) -> NDArray[np.float64]:
+    """(b, m) derivatives of the score by the similarity of each concept, at b points given as logits."""
+    names = concepts(tree)
     steps = STEP * np.eye(len(names))
     logits = np.concatenate([points[:, None, :] + steps, points[:, None, :] - steps], axis=1).reshape(-1, len(names))
     similarities = {name: calibration.mu + logits[:, i] / calibration.beta for i, name in enumerate(names)}
-    scores, _ = score_tree(shape, np.zeros(len(logits)), similarities, calibration=calibration, config=config)
+    scores, _ = score_tree(tree, np.zeros(len(logits)), similarities, calibration=calibration, config=config)
     above, below = np.moveaxis(scores.reshape(len(points), 2, len(names)), 1, 0)
-    slopes = np.asarray((above - below) * (calibration.beta / (2.0 * STEP)))
-    slopes.flags.writeable = False
-    return slopes
+    return np.asarray((above - below) * (calibration.beta / (2.0 * STEP)))
 
 
 def _unlike(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -68,6 +68,8 @@ class _Translation:
                 return None
             case models.NearestQuery():
                 return edge.Query.Nearest(query.nearest, using)  # type: ignore[arg-type]
+            case models.SampleQuery():
+                return edge.Sample.Random
             case models.FormulaQuery():
                 return edge.Formula(self.expression(query.formula))
             case _:

@@ -18,6 +18,7 @@ from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
 from qdrant_client.local.qdrant_local import QdrantLocal
 
 from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import CollectionError, InvalidOption, LcseError
 from lcse_plugins.query import Query
 from lcse_plugins.scorer import LogicScorer
@@ -27,7 +28,7 @@ from qdrant_lcse.formula import ScoreFormula, compile_formula
 from qdrant_lcse.hits import Hits
 from qdrant_lcse.options import Options, QueryOptions, WithPayload, WithVectors
 from qdrant_lcse.schema import VectorSchema
-from qdrant_lcse.steps import Call, Manner, Steps, client_steps, learn_schema, together
+from qdrant_lcse.steps import Call, Manner, Steps, client_steps, learn_schema, sample_images, together
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -43,10 +44,10 @@ T = TypeVar("T")
 LARGEST_NESTED = 4000
 """Up to how many points looked at `auto` nests: nesting repeats every candidate search for each similarity."""
 
-BEAM, WIDE_BEAM = 256, 1024
-"""HNSW's beam for candidates, at least; and when a query affirms nothing: the graph was built for near vectors."""
+BEAM, LEAST_BEAM, WIDE_BEAM = 512, 128, 1024
+"""HNSW's beam for candidates, to be shared among the searches of a query; the least of one search; and that of one when
+the query affirms nothing, because graphs are built for near vectors."""
 
-_AS_IT_IS, _NEAR, _FAR = (models.SearchParams(hnsw_ef=beam) for beam in (None, BEAM, WIDE_BEAM))
 _OVER_ALL = models.SearchParams(exact=True)
 
 
@@ -73,6 +74,7 @@ class _Search(Generic[ClientT]):
         self.execution = execution
         self._local = isinstance(getattr(client, "_client", client), QdrantLocal | AsyncQdrantLocal)
         self._schema: VectorSchema | None = None
+        self._sample: FloatArray | None = None
 
     def _conversation(self, queries: Sequence[EncodedQuery], options: Options) -> Generator[Call, Any, list[Hits]]:
         schema = self._schema
@@ -80,32 +82,41 @@ class _Search(Generic[ClientT]):
             schema = yield from learn_schema(self.collection_name, self.vector_name)
             schema.check_dimension(self.scorer.encoder.dimension)
             self._schema = schema
+        if self._sample is None and any(self._wants_sample(encoded) for encoded in queries):
+            self._sample = yield from sample_images(schema, options)
         conversations = [self._steps(encoded, schema, options) for encoded in queries]
         return (yield from together(conversations, collection=self.collection_name, options=options))
 
+    def _wants_sample(self, encoded: EncodedQuery) -> bool:
+        """Whether some images of the collection would show where to look: nothing is affirmed, and not all are seen."""
+        searched = encoded.plan.linear is None and self.execution != "client"
+        return searched and encoded.affirms_nothing and not self._local
+
     def _steps(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> Steps:
-        manner = self._manner(encoded, options)
         if encoded.plan.linear is not None and not options.min_truth:
-            return linear_steps(encoded, schema, options, manner)
+            return linear_steps(encoded, schema, options, self._manner(encoded, options, searches=1))
         formula = self._formula(encoded, schema, options)
         if formula is None:
+            manner = self._manner(encoded, options, searches=len(encoded.plan.candidates))
             return client_steps(encoded, schema, options, manner)
-        searches = len(encoded.plan.candidates)
-        beam = max(options.depth(searches), (manner.params and manner.params.hnsw_ef) or 0)
-        small = len(formula.vectors) * searches * beam <= LARGEST_NESTED
+        vectors = encoded.plan.candidates if self._sample is None else encoded.candidates_from(self._sample)
+        manner = self._manner(encoded, options, searches=len(vectors))
+        beam = max(options.depth(len(vectors)), (manner.params and manner.params.hnsw_ef) or 0)
+        small = len(formula.vectors) * len(vectors) * beam <= LARGEST_NESTED
         execution: Literal["nested", "two-trip"] = "nested" if small else "two-trip"
         if self.execution == "nested" or self.execution == "two-trip":
             execution = self.execution
-        return formula_steps(encoded, schema, options, manner, formula=formula, execution=execution)
+        return formula_steps(encoded, schema, options, manner, formula=formula, candidates=vectors, execution=execution)
 
-    def _manner(self, encoded: EncodedQuery, options: Options) -> Manner:
+    def _manner(self, encoded: EncodedQuery, options: Options, *, searches: int) -> Manner:
         if self._local:  # local mode scans all points, and warns of parameters that it does not need
             return Manner(params=None, rescoring=None, proves=True)
         params = options.search_params
         if options.exact:
             params = (params or models.SearchParams()).model_copy(update={"exact": True})
         elif params is None:
-            params = _AS_IT_IS if encoded.edits_nothing else _FAR if all(encoded.negated.values()) else _NEAR
+            beam = WIDE_BEAM if encoded.affirms_nothing else max(LEAST_BEAM, BEAM // searches)
+            params = models.SearchParams(hnsw_ef=None if encoded.edits_nothing else beam)
         return Manner(params=params, rescoring=_OVER_ALL, proves=bool(params.exact))
 
     def _formula(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> ScoreFormula | None:
@@ -133,7 +144,7 @@ class _Search(Generic[ClientT]):
         except Exception as error:
             fault = translated(error, collection=self.collection_name)
             if isinstance(fault, CollectionError):
-                self._schema = None  # the collection may have been made anew: look again next time
+                self._schema = self._sample = None  # the collection may have been made anew: look again next time
             raise fault from error
 
 
@@ -176,8 +187,8 @@ class LogicSearch(_Search["QdrantClient | EmbeddedClient"]):
             offset: Skip this many of the best.
             with_payload: Which payload to return.
             with_vectors: Which vectors to return.
-            search_params: How candidates are searched; by default with a beam of 256, of 1,024 when the query affirms
-                nothing, and as the collection is set up when it states no logic.
+            search_params: How candidates are searched; by default with a beam of 512 shared among the searches, of
+                1,024 when the query affirms nothing, and as the collection is set up when it states no logic.
             timeout: Seconds the server may take.
 
         Raises:

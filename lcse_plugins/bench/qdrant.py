@@ -82,7 +82,7 @@ def run(
     points: int = 100_000,
     dimension: int = 512,
     candidates: Mapping[str, Sequence[int]] = CANDIDATES,
-    queries: int = 10,
+    queries: int = 50,
     repeats: int = 5,
     seed: int = 0,
     progress: Callable[[str], object] = lambda _: None,

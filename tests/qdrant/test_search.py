@@ -110,15 +110,21 @@ def test_queries_without_logic_rank_as_the_encoder_does(search: LogicSearch, cli
     assert hits.execution == "linear"
 
 
-def test_one_negation_is_one_plain_search(client: QdrantClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def watched(client: QdrantClient | EmbeddedClient, monkeypatch: pytest.MonkeyPatch) -> list[models.QueryRequest]:
+    """The queries that the client is asked from now on."""
     sent: list[models.QueryRequest] = []
     run = client.query_batch_points
 
-    def watched(collection_name: str, requests: list[models.QueryRequest], **options: Any) -> Any:
+    def ask(collection_name: str, requests: list[models.QueryRequest], **options: Any) -> Any:
         sent.extend(requests)
         return run(collection_name, requests, **options)
 
-    monkeypatch.setattr(client, "query_batch_points", watched)
+    monkeypatch.setattr(client, "query_batch_points", ask)
+    return sent
+
+
+def test_one_negation_is_one_plain_search(client: QdrantClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = watched(client, monkeypatch)
     hits = LogicSearch(client, "photos", SCORER, execution="nested").query("no umbrella")
     assert hits.execution == "linear"
     assert hits.exact
@@ -220,6 +226,30 @@ def test_a_collection_made_anew_is_looked_at_anew() -> None:
     fill(made, "photos", VECTORS, distance=models.Distance.EUCLID)
     with pytest.raises(CollectionError, match="Euclid"):
         search.query(BUT_NOT)
+
+
+@pytest.mark.parametrize("named", [None, "image"])
+def test_a_sample_is_drawn_once_and_only_where_it_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None
+) -> None:
+    with EmbeddedClient(tmp_path) as made:
+        fill(made, "photos", VECTORS, vector_name=named)
+        sent = watched(made, monkeypatch)
+
+        def drawn() -> int:
+            return sum(isinstance(request.query, models.SampleQuery) for request in sent)
+
+        search = LogicSearch(made, "photos", SCORER, vector_name=named)
+        search.query(BUT_NOT)
+        search.query("no umbrella")
+        assert drawn() == 0
+        first = search.query("no umbrella and no person", limit=5, candidates=50)
+        search.query("neither a dog nor a car")
+        assert drawn() == 1
+        best, _ = VectorPool(VECTORS).top(SCORER.encode("no umbrella and no person"), limit=5)
+        assert [point.id for point in first] == best.tolist()
+        LogicSearch(made, "photos", SCORER, vector_name=named, execution="client").query("neither a dog nor a car")
+        assert drawn() == 1
 
 
 def test_embedded_collections_can_be_opened_again(tmp_path: Path) -> None:
