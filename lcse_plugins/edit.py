@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_array_api_obj
 
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
@@ -56,26 +56,32 @@ def score_arrays(
         config: Mode and aggregation.
 
     Returns:
-        A new array of the kind and precision of `holistic`.
+        A new array of the kind and precision of `holistic`; half precision is computed in float32.
 
     Raises:
-        InvalidCandidate: an array is missing, has another length, or holds NaN or infinite values.
+        QueryError: the query is not a tree.
+        InvalidCandidate: an array is missing, is of another kind or length, or holds NaN or infinite values.
     """
     tree = ordered(canonical(query))
     _check_finite("holistic", holistic)
+    xp = array_namespace(holistic)
+    computed = xp.float32 if xp.finfo(holistic.dtype).bits < 32 else holistic.dtype
     wanted = {}
     for concept in concepts(tree):
         if concept not in similarities:
             raise InvalidCandidate(f"no similarities for concept {concept!r}; got {sorted(similarities)}")
         wanted[concept] = similarities[concept]
+        _check_finite(f"similarities of {concept!r}", wanted[concept])
         if wanted[concept].shape != holistic.shape:
             raise InvalidCandidate(
                 f"similarities of {concept!r} have shape {tuple(wanted[concept].shape)}, "
                 f"holistic has {tuple(holistic.shape)}"
             )
-        _check_finite(f"similarities of {concept!r}", wanted[concept])
-    scores, _ = score_tree(tree, holistic, wanted, calibration=calibration, config=config)
-    return array_namespace(holistic).asarray(scores, copy=True)
+        if array_namespace(wanted[concept]) is not xp:
+            raise InvalidCandidate(f"similarities of {concept!r} and holistic are of two array libraries; use one")
+        wanted[concept] = xp.astype(wanted[concept], computed)
+    scores, _ = score_tree(tree, xp.astype(holistic, computed), wanted, calibration=calibration, config=config)
+    return xp.astype(scores, holistic.dtype, copy=True)
 
 
 def score_tree(
@@ -162,6 +168,8 @@ def _blend(
 
 
 def _check_finite(name: str, values: Array) -> None:
+    if not is_array_api_obj(values):
+        raise InvalidCandidate(f"{name} must be an array, not {type(values).__name__}")
     xp = array_namespace(values)
     if not xp.isdtype(values.dtype, "real floating"):
         raise InvalidCandidate(f"{name} must be floats, not {values.dtype}")

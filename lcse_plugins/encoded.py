@@ -15,7 +15,6 @@ from lcse_plugins.evidence import ConceptEvidence, probability
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.plan import Plan, make_plan
 from lcse_plugins.query import Query, canonical, concepts, leaves, ordered
-from lcse_plugins.vantage import sampled_vector
 
 __all__ = ["EncodedQuery"]
 
@@ -76,22 +75,6 @@ class EncodedQuery:
         """How to find its best images in a vector index."""
         return make_plan(
             self.tree, self.holistic_vector, self.concept_vectors, calibration=self.calibration, config=self.config
-        )
-
-    def candidates_from(self, sample: FloatArray) -> FloatArray:
-        """(b, d) vectors to search a collection with, given (n, d) vectors of some of its images; n may be 0.
-
-        One search, where the plan needs several, when the query affirms nothing; those of the plan otherwise.
-        """
-        if not len(sample) or not self.affirms_nothing or self.plan.linear is not None:
-            return self.plan.candidates
-        return sampled_vector(
-            self.tree,
-            self.holistic_vector,
-            self.concept_vectors,
-            sample,
-            calibration=self.calibration,
-            config=self.config,
         )
 
     @cached_property

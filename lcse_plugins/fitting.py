@@ -94,8 +94,11 @@ def fit_calibration(
 
     Raises:
         CalibrationError: the labels do not tell the concepts apart: every test needs images with and without.
+        InvalidOption: the objective is unknown, or there is nothing to try.
     """
     table, truth = _checked(similarities, labels)
+    if (mus is not None and not len(mus)) or not len(betas) or max_pairs < 1:
+        raise InvalidOption("give at least one μ, one β and one pair of concepts to try")
     if objective not in get_args(Objective):
         raise InvalidOption(f"unknown objective {objective!r}; choose one of {', '.join(get_args(Objective))}")
     low, high = np.percentile(table, [1, 99])
@@ -175,13 +178,23 @@ def _pairwise(test: _Test, calibration: Calibration, config: ScoringConfig) -> f
 
 
 def _retrieval(test: _Test, calibration: Calibration, config: ScoringConfig) -> float:
-    """Mean over pairs of the chance that an image for which the query is true ranks above one for which it is not."""
+    """Mean over pairs of the chance that an image for which the query is true ranks above one for which it is not.
+
+    Images that score alike share the middle of their ranks.
+    """
     scores = _score(test.said, test, calibration, config)
-    ranks = scores.argsort(axis=1).argsort(axis=1) + 1.0
+    order = scores.argsort(axis=1)
+    rising = np.take_along_axis(scores, order, axis=1)
+    edges = np.ones((len(scores), scores.shape[1] + 1), dtype=bool)  # before and after each run of equal scores
+    edges[:, 1:-1] = rising[:, 1:] != rising[:, :-1]
+    place = np.arange(scores.shape[1])
+    first = np.maximum.accumulate(np.where(edges[:, :-1], place, 0), axis=1)
+    last = np.minimum.accumulate(np.where(edges[:, 1:], place, len(place))[:, ::-1], axis=1)[:, ::-1]
+    ranks = (first + last) / 2.0 + 1.0
     true = test.said_true.sum(axis=1)
     false = test.said_true.shape[1] - true
     some = (true > 0) & (false > 0)
-    above = (ranks * test.said_true).sum(axis=1) - true * (true + 1) / 2.0
+    above = (ranks * np.take_along_axis(test.said_true, order, axis=1)).sum(axis=1) - true * (true + 1) / 2.0
     return float(np.mean(above[some] / (true * false)[some]))
 
 
@@ -208,6 +221,8 @@ def _checked(similarities: ArrayLike, labels: ArrayLike) -> tuple[_Floats, _Bool
         raise CalibrationError(
             f"similarities and labels are tables (images, concepts) of one shape, not {table.shape} and {truth.shape}"
         )
+    if not table.size:
+        raise CalibrationError("there are no similarities to calibrate by; label some images")
     if not np.isfinite(table).all():
         raise CalibrationError("similarities hold NaN or infinite values")
     if not np.isin(truth, (0, 1)).all():

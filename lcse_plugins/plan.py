@@ -12,6 +12,7 @@ A vector index ranks by a linear function <v, q>. Three kinds of q serve a logic
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -183,8 +184,7 @@ def _truth_ceilings(tree: Query, frame: _Frame) -> list[np.ndarray] | None:
     if product_of_or:
         return None
     if isinstance(tree, And) and _below_mean(frame.config):
-        combinations = np.prod([len(part) for part in known])
-        if combinations <= MAX_BOUNDS:
+        if math.prod(len(part) for part in known) <= MAX_BOUNDS:
             return _distinct([np.mean(rows, axis=0) for rows in itertools.product(*known)])
     # No mean exceeds its largest child.
     united = _distinct([row for part in known for row in part])

@@ -47,7 +47,8 @@ class VectorPool:
         cached_columns: Remember the similarities of this many concepts; each costs n float32 numbers.
 
     Raises:
-        InvalidCandidate: the pool is empty or a row is zero, NaN or infinite.
+        InvalidCandidate: the pool is empty, its rows differ in length, or one is zero, NaN or infinite.
+        InvalidOption: `cached_columns` is negative.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class VectorPool:
         quantised: bool = False,
         cached_columns: int = 0,
     ) -> None:
-        rows = np.asarray(vectors) if not isinstance(vectors, np.ndarray) else vectors
+        rows = vectors if isinstance(vectors, np.ndarray) else _table(vectors)
+        if cached_columns < 0:
+            raise InvalidOption(f"cached_columns is at least 0, not {cached_columns}")
         if rows.ndim != 2 or not rows.shape[1]:
             raise InvalidCandidate(f"image vectors form a table (n, d), not shape {rows.shape}")
         for name, column in (("ids", ids), ("candidates", candidates)):
@@ -183,6 +186,13 @@ class VectorPool:
         for start in range(0, len(self), BLOCK):
             part = slice(start, min(start + BLOCK, len(self)))
             yield part, np.asarray(self.vectors[part], dtype=np.float32)
+
+
+def _table(vectors: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(vectors)
+    except (TypeError, ValueError) as error:
+        raise InvalidCandidate(f"image vectors form a table (n, d) of numbers: {error}") from error
 
 
 def top_indices(scores: NDArray[Any], limit: int | None) -> NDArray[np.intp]:

@@ -22,6 +22,7 @@ from lcse_plugins.tree import (
     format_query,
     has_logic,
     is_constrained,
+    is_tree,
     leaves,
     ordered,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "from_json",
     "has_logic",
     "is_constrained",
+    "is_tree",
     "leaves",
     "ordered",
     "to_flat",

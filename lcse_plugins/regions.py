@@ -105,6 +105,8 @@ class RegionPool(VectorPool):
         parts = np.asanyarray(regions)
         self._rows = None if rows is None else np.asarray(rows, dtype=np.intp)
         images = len(parts) if self._rows is None else len(self._rows)
+        if rows is not None and len(rows) and not 0 <= min(rows) <= max(rows) < len(parts):
+            raise InvalidCandidate(f"rows lie between 0 and {len(parts) - 1}, the last of the regions")
         if parts.ndim != 3 or images != len(self) or parts.shape[2] != self.dimension or not parts.shape[1]:
             raise InvalidCandidate(
                 f"regions form a table (images, regions, dimensions) = ({len(self)}, r, {self.dimension}), "
@@ -113,9 +115,7 @@ class RegionPool(VectorPool):
         if not assume_unit:
             parts = unit_rows(parts.reshape(-1, self.dimension)).reshape(parts.shape)
         self.regions: NDArray[np.floating] = parts
-        self.best = _views_to_average(parts.shape[1]) if best is None else best
-        if not 1 <= self.best <= 1 + parts.shape[1]:
-            raise InvalidOption(f"best lies between 1 and the {1 + parts.shape[1]} views of an image, not {best}")
+        self.best = _views_to_average(parts.shape[1], best)
         self.scale = scale or ViewScale()
 
     @classmethod
@@ -143,7 +143,13 @@ class RegionPool(VectorPool):
         return self.regions[positions if self._rows is None else self._rows[positions]]
 
     def part(self, positions: Sequence[int], *, candidates: Sequence[Candidate] | None = None) -> RegionPool:
-        """A pool of the images at these positions alone, scored as here; with other candidates, if given."""
+        """A pool of the images at these positions alone, scored as here; with other candidates, if given.
+
+        Raises:
+            InvalidCandidate: there are none.
+        """
+        if not len(positions):
+            raise InvalidCandidate("there are no image vectors to rank; take some positions")
         chosen = np.asarray(positions, dtype=np.intp)
         return RegionPool(
             np.asarray(self.vectors[chosen], dtype=np.float32),
@@ -203,19 +209,24 @@ def fit_view_scale(
 
     Raises:
         CalibrationError: the similarities are all alike.
+        InvalidOption: there are not as many views as `best`.
     """
+    averaged = _views_to_average(regions.shape[1], best)
     concepts = concept_vectors(encoder, list(vocabulary), templates=templates)
     pooled, whole = [], vectors @ concepts.T
     for start in range(0, len(vectors), ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)
-        pooled.append(_best_views(whole[part], regions[part] @ concepts.T, best or _views_to_average(regions.shape[1])))
+        pooled.append(_best_views(whole[part], regions[part] @ concepts.T, averaged))
     plain, viewed = spread_calibration(whole), spread_calibration(np.concatenate(pooled))
     factor = viewed.beta / plain.beta
     return ViewScale(factor, plain.mu - factor * viewed.mu)
 
 
-def _views_to_average(regions: int) -> int:
-    return -(-(1 + regions) // VIEWS_FOR_ONE)
+def _views_to_average(regions: int, asked: int | None) -> int:
+    best = -(-(1 + regions) // VIEWS_FOR_ONE) if asked is None else asked
+    if not 1 <= best <= 1 + regions:
+        raise InvalidOption(f"best lies between 1 and the {1 + regions} views of an image, not {best}")
+    return best
 
 
 def _best_views(whole: FloatArray, parts: FloatArray, best: int) -> FloatArray:

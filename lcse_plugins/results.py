@@ -6,6 +6,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from lcse_plugins.config import Mode
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.evidence import ConceptEvidence
@@ -71,7 +73,7 @@ class Ranked:
     def to_json(self) -> dict[str, Any]:
         """The result as JSON values, without the vector and the payload."""
         return {
-            "id": self.id,
+            "id": self.id.item() if isinstance(self.id, np.generic) else self.id,
             "score": self.score,
             "holistic": self.holistic,
             "correction": self.correction,

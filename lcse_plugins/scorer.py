@@ -21,12 +21,12 @@ from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
-from lcse_plugins.errors import CalibrationError, EncoderError, InvalidCandidate, LcseError
+from lcse_plugins.errors import CalibrationError, EncoderError, InvalidCandidate, LcseError, QueryError
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, read_with
 from lcse_plugins.pool import VectorPool
-from lcse_plugins.query import Concept, Query, canonical, concepts, describe, ordered
+from lcse_plugins.query import Concept, Query, canonical, concepts, describe, is_tree, ordered
 from lcse_plugins.results import Candidate, Ranking
 from lcse_plugins.search import VectorSource, check_limits, rank_pool, search_source
 
@@ -124,9 +124,11 @@ class LogicScorer:
 
     def read(self, query: str | Query) -> Parse:
         """How the query is understood. A parser that breaks leaves the query without logic, and the parse says so."""
-        if not isinstance(query, str):
+        if is_tree(query):
             text = describe(query)
             return Parse(text=text, query=query, affirmative=affirmative_text(query, text), parser="tree")
+        if not isinstance(query, str):
+            raise QueryError(f"a query is a text or a tree of concepts, not {query!r:.80}")
         try:
             return read_with(self.parser, query)
         except LcseError:
@@ -189,7 +191,7 @@ def _as_pool(candidates: Candidates) -> VectorPool:
     items = list(candidates)
     if all(isinstance(item, Candidate) for item in items):
         return VectorPool.of(items)
-    return VectorPool(np.asarray(items))
+    return VectorPool(items)
 
 
 class _TextVectors:
@@ -217,6 +219,9 @@ class _TextVectors:
                 self._kept.popitem(last=False)
         rows = [found[key] for key in wanted]
         return rows[0], np.stack(rows[1:])
+
+    def __reduce__(self) -> tuple[type[_TextVectors], tuple[Encoder, tuple[str, ...]]]:
+        return type(self), (self._encoder, self._templates)  # a lock cannot be copied or pickled
 
     def _encode(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], FloatArray]:
         vectors: dict[tuple[str, str], FloatArray] = {}

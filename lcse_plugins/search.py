@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -30,6 +31,7 @@ __all__ = [
     "VectorSource",
     "advance",
     "check_limits",
+    "is_whole",
     "rank_pool",
     "search_source",
     "search_steps",
@@ -70,15 +72,20 @@ Answers: TypeAlias = Sequence[Sequence[Candidate | None]]
 
 
 def check_limits(limit: int | None, min_truth: float | None) -> None:
-    """Refuse a limit that is not positive and a truth outside [0, 1].
+    """Refuse a limit that is no positive whole number, and a truth outside [0, 1].
 
     Raises:
         InvalidOption: either is out of its range.
     """
-    if limit is not None and limit <= 0:
-        raise InvalidOption(f"limit must be positive, not {limit}")
-    if min_truth is not None and not 0.0 <= min_truth <= 1.0:
-        raise InvalidOption(f"min_truth lies between 0 and 1, not {min_truth}")
+    if limit is not None and not (is_whole(limit) and limit > 0):
+        raise InvalidOption(f"limit is a positive whole number, not {limit!r}")
+    if min_truth is not None and not (isinstance(min_truth, Real) and 0.0 <= min_truth <= 1.0):
+        raise InvalidOption(f"min_truth lies between 0 and 1, not {min_truth!r}")
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is an integer, numpy's included; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def rank_pool(
@@ -134,9 +141,8 @@ def search_steps(
     plan, depth = encoded.plan, max(depth, limit)
     seen: dict[Hashable, Candidate] = {}
     while True:
-        bounds = plan.bounds or ()
-        proving = exact and plan.linear is None
-        vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds if proving)])
+        bounds = (plan.bounds or ()) if exact and plan.linear is None else ()
+        vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds)])
         answers = (yield SearchRequest(vectors, depth)) or ()
         found = [[candidate for candidate in answer if candidate is not None] for answer in answers]
         for candidate in (candidate for answer in found for candidate in answer):
@@ -144,7 +150,7 @@ def search_steps(
         exhausted = any(len(answer) < depth for answer in answers)
         ranking = _rank_candidates(encoded, list(seen.values()), limit=limit, min_truth=min_truth)
         complete = exhausted or (plan.linear is not None and len(ranking) == limit)
-        if not complete and proving and bounds and len(ranking) == limit:
+        if not complete and bounds and len(ranking) == limit:
             last = [
                 min((float(bound.vector @ candidate.vector) for candidate in answer), default=np.inf)
                 for bound, answer in zip(bounds, found[len(plan.candidates) :], strict=True)

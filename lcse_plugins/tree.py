@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, Union
+from typing import Any, TypeAlias, TypeGuard, Union
 
 from lcse_plugins.errors import QueryError, QueryTooComplex
 
@@ -36,6 +36,7 @@ __all__ = [
     "format_query",
     "has_logic",
     "is_constrained",
+    "is_tree",
     "leaves",
     "ordered",
 ]
@@ -130,6 +131,11 @@ class Plain(_Group):
 
 Query: TypeAlias = Union[Concept, Not, And, Or, Plain]  # noqa: UP007  (isinstance on Python 3.10 wants a plain union)
 _NODES = (Concept, Not, And, Or, Plain)
+
+
+def is_tree(value: object) -> TypeGuard[Query]:
+    """Whether it is a node of a query tree."""
+    return isinstance(value, _NODES)
 
 
 def _joined(node: Any, group: type[_Group]) -> tuple[Query, ...]:
@@ -227,6 +233,8 @@ def _canonical(query: Query, *, negate: bool) -> Query:
             return _group(And if negate else Or, children, negate=negate)
         case Plain(children):
             return _group(Plain, children, negate=negate)
+        case _:
+            raise QueryError(f"a query is a tree of concepts, not {query!r:.80}; `parse` makes one of a text")
 
 
 def _group(kind: type[And | Or | Plain], children: Sequence[Query], *, negate: bool) -> Query:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_TEMPLATES
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
-from lcse_plugins.errors import CalibrationError
+from lcse_plugins.errors import CalibrationError, InvalidOption
 
 __all__ = ["COMMON_THINGS", "estimate_calibration", "spread_calibration"]
 
@@ -50,8 +50,15 @@ def estimate_calibration(
         templates: The prompts that concepts will be scored with.
 
     Raises:
-        CalibrationError: there are too few images, or their similarities are all alike.
+        CalibrationError: there are too few images, of another encoder, or their similarities are all alike.
+        InvalidOption: the vocabulary is empty.
     """
+    if not vocabulary:
+        raise InvalidOption("the vocabulary is empty; name some things to look for")
+    if vectors.ndim != 2 or vectors.shape[1] != encoder.dimension:
+        raise CalibrationError(
+            f"image vectors of shape {vectors.shape} are not the encoder's, which have {encoder.dimension} dimensions"
+        )
     if len(vectors) < FEWEST_IMAGES:
         raise CalibrationError(
             f"{len(vectors)} images are too few to calibrate without labels; take {FEWEST_IMAGES} or more of all kinds"
@@ -64,9 +71,11 @@ def spread_calibration(similarities: ArrayLike) -> Calibration:
     """μ = median + deviation and β = 1 / deviation of any table of concept similarities.
 
     Raises:
-        CalibrationError: they are not finite, or all alike.
+        CalibrationError: there are none, they are not finite, or all alike.
     """
     table = np.asarray(similarities, dtype=np.float64)
+    if not table.size:
+        raise CalibrationError("there are no similarities to calibrate by")
     middle, above = (float(value) for value in np.percentile(table, [50.0, ONE_DEVIATION]))
     deviation = above - middle
     if not np.isfinite(table).all() or deviation < 1e-6:

@@ -5,16 +5,13 @@ that satisfies the query it is nearly so: its gradient there, a vector, ranks su
 points are chosen where the best images are: no evidence either way; everything as wanted; each way of satisfying the
 query alone; and everything as wanted with one part in doubt. Vectors that would find much the same images are left out:
 one deeper search finds more than two alike.
-
-Where nothing is affirmed the best images are ordinary ones, which lack what most do: a sample of the collection shows
-where they are, and one vector finds them. What a query affirms is rare, and no sample holds it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +22,7 @@ from lcse_plugins.edit import holistic_share, score_tree
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import Concept, Not, Or, Query, concepts, leaves
 
-__all__ = ["BEST", "MAX_VECTORS", "candidate_vectors", "sampled_vector"]
+__all__ = ["MAX_VECTORS", "candidate_vectors"]
 
 MAX_VECTORS = 12
 """Candidate vectors of one query: each is a search of its own."""
@@ -39,8 +36,8 @@ DOUBT = 1.0
 ALIKE = 0.95
 """Cosine from which two vectors find much the same images."""
 
-BEST = 16
-"""How many of a sample's best images the gradient is averaged over: few, to be near the best of the collection."""
+MOST_NUMBERS = 4096
+"""Points times concepts; slopes take time and memory with the concepts once more."""
 
 STEP = 1e-3
 """Difference in logits from which slopes are taken."""
@@ -69,35 +66,6 @@ def candidate_vectors(
     return np.asarray(_unlike(rows), dtype=np.float32)
 
 
-def sampled_vector(
-    tree: Query,
-    holistic: FloatArray,
-    concept_vectors: FloatArray,
-    sample: FloatArray,
-    *,
-    calibration: Calibration,
-    config: ScoringConfig,
-) -> FloatArray:
-    """(1, d) vector to search with for the best images of a canonical tree that affirms nothing.
-
-    Args:
-        tree: Canonical query tree.
-        holistic: (d,) unit vector of the whole text.
-        concept_vectors: (m, d) vectors of `concepts(tree)`, in that order.
-        sample: (n, d) unit vectors of some images of the collection, n at least 1.
-        calibration: μ and β.
-        config: Mode and aggregation.
-    """
-    # A product for each concept: of a small matrix with another, some libraries leave threads waiting for more.
-    columns = {name: sample @ vector for name, vector in zip(concepts(tree), concept_vectors, strict=True)}
-    scores, _ = score_tree(tree, sample @ holistic, columns, calibration=calibration, config=config)
-    best = np.argsort(-scores)[:BEST]
-    similarities = np.stack([column[best] for column in columns.values()], axis=1).astype(np.float64)
-    slopes = _derivatives(tree, calibration.beta * (similarities - calibration.mu), calibration, config).mean(axis=0)
-    vector = holistic_share(tree, config) * holistic.astype(np.float64) + slopes @ concept_vectors.astype(np.float64)
-    return np.asarray(vector[None, :], dtype=np.float32)
-
-
 def _renamed(tree: Query, names: Mapping[str, str]) -> Query:
     """The tree with other concepts in the same places."""
     match tree:
@@ -110,13 +78,14 @@ def _renamed(tree: Query, names: Mapping[str, str]) -> Query:
 
 
 def _vantage_points(tree: Query) -> NDArray[np.float64]:
-    """(b, m) logits of the concepts."""
+    """(b, m) logits of the concepts; of a query with very many, only the first few points."""
     names = concepts(tree)
+    most = max(2, min(2 * MAX_VECTORS, MOST_NUMBERS // len(names)))
     wanted = {leaf.text: -EVIDENCE if negated else EVIDENCE for leaf, negated in leaves(tree)}
     together = [wanted[name] for name in names]
     alone = [[way.get(name, -wanted[name]) for name in names] for way in islice(_ways(tree), MAX_VECTORS)]
-    doubtful = together - DOUBT * np.sign(together) * np.eye(len(names))
-    return np.array([[0.0] * len(names), together, *alone, *doubtful][: 2 * MAX_VECTORS])
+    doubtful = together - DOUBT * np.sign(together) * np.eye(most, len(names))[: len(names)]
+    return np.array([[0.0] * len(names), together, *alone, *doubtful][:most])
 
 
 def _ways(tree: Query) -> Iterator[dict[str, float]]:
@@ -132,40 +101,28 @@ def _ways(tree: Query) -> Iterator[dict[str, float]]:
         case Not():
             raise AssertionError("negation stands at the leaves of a canonical tree")
         case _:
-            yield from _joined(tree.children)
-
-
-def _joined(children: Sequence[Query]) -> Iterator[dict[str, float]]:
-    if not children:
-        yield {}
-        return
-    for first in _ways(children[0]):
-        for rest in _joined(children[1:]):
-            yield {**first, **rest}
+            for parts in product(*(list(islice(_ways(child), MAX_VECTORS)) for child in tree.children)):
+                yield {text: logit for part in parts for text, logit in part.items()}
 
 
 @lru_cache(maxsize=256)
 def _slopes(shape: Query, calibration: Calibration, config: ScoringConfig) -> NDArray[np.float64]:
-    """(b, m) derivatives at each vantage point.
+    """(b, m) derivatives of the score by the similarity of each concept, at each vantage point.
 
     They depend on the shape of a query alone, not on its concepts, and queries have few shapes.
     """
-    slopes = _derivatives(shape, _vantage_points(shape), calibration, config)
-    slopes.flags.writeable = False
-    return slopes
-
-
-def _derivatives(
-    tree: Query, points: NDArray[np.float64], calibration: Calibration, config: ScoringConfig
-) -> NDArray[np.float64]:
-    """(b, m) derivatives of the score by the similarity of each concept, at b points given as logits."""
-    names = concepts(tree)
-    steps = STEP * np.eye(len(names))
-    logits = np.concatenate([points[:, None, :] + steps, points[:, None, :] - steps], axis=1).reshape(-1, len(names))
-    similarities = {name: calibration.mu + logits[:, i] / calibration.beta for i, name in enumerate(names)}
-    scores, _ = score_tree(tree, np.zeros(len(logits)), similarities, calibration=calibration, config=config)
-    above, below = np.moveaxis(scores.reshape(len(points), 2, len(names)), 1, 0)
-    return np.asarray((above - below) * (calibration.beta / (2.0 * STEP)))
+    names = concepts(shape)
+    steps = STEP * np.concatenate([np.eye(len(names)), -np.eye(len(names))])
+    slopes = []
+    for point in _vantage_points(shape):
+        similarities = calibration.mu + (point + steps) / calibration.beta
+        columns = {name: similarities[:, i] for i, name in enumerate(names)}
+        scores, _ = score_tree(shape, np.zeros(len(steps)), columns, calibration=calibration, config=config)
+        above, below = np.split(scores, 2)
+        slopes.append((above - below) * (calibration.beta / (2.0 * STEP)))
+    found = np.array(slopes)
+    found.flags.writeable = False
+    return found
 
 
 def _unlike(rows: NDArray[np.float64]) -> NDArray[np.float64]:

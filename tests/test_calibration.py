@@ -42,6 +42,7 @@ def test_same_seed_same_fit() -> None:
         (np.full((5, 2), np.nan), np.zeros((5, 2)), "NaN"),
         (np.zeros((5, 2)), np.full((5, 2), 2), "true or false"),
         (np.zeros((5, 2)), np.zeros((5, 2)), "label more images"),
+        (np.zeros((0, 2)), np.zeros((0, 2)), "label some images"),
     ],
 )
 def test_unusable_labels_are_refused(similarities: Any, labels: Any, message: str) -> None:
@@ -49,6 +50,10 @@ def test_unusable_labels_are_refused(similarities: Any, labels: Any, message: st
         fit_calibration(similarities, labels)
     with pytest.raises(InvalidOption, match="objective"):
         fit_calibration(*planted(0.2, 0), objective="vibes")  # type: ignore[arg-type]
+    nothing: dict[str, Any]
+    for nothing in ({"mus": []}, {"betas": []}, {"max_pairs": 0}):
+        with pytest.raises(InvalidOption, match="at least one"):
+            fit_calibration(*planted(0.2, 0), **nothing)
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -67,3 +72,10 @@ def test_bad_files_are_refused(tmp_path: Path, content: str) -> None:
         load_calibration(tmp_path / "c.json")
     with pytest.raises(CalibrationError):
         load_calibration(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_similarities_that_are_all_alike_rank_by_chance(order: slice) -> None:
+    labels = np.sort(np.random.default_rng(0).random((200, 2)) < 0.4, axis=0)[order]
+    fit = fit_calibration(np.full((200, 2), 0.2), labels, objective="retrieval", mus=[0.2], betas=[20.0])
+    assert fit.per_operator == pytest.approx(dict.fromkeys(fit.per_operator, 0.5))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
@@ -139,3 +140,24 @@ def test_an_approximate_source_proves_nothing() -> None:
     found = LogicScorer(ENCODER).search(A & ~B, Graph(gallery(50, 0)), limit=5, depth=100, exact=True)
     assert not found.exact
     assert len(found) == 5
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        " AND ".join(f"(a{i} OR b{i})" for i in range(64)),
+        " AND ".join(f"w{i}" for i in range(1000)),
+        " OR ".join(f"NOT w{i}" for i in range(800)),
+    ],
+)
+@pytest.mark.parametrize("exact", [False, True])
+def test_very_wide_queries_are_searched_within_bounds(query: str, exact: bool) -> None:
+    """2^64 ways of satisfying one, or a thousand concepts: few vectors, little memory, the right answer."""
+    vectors, scorer = gallery(60, 4), LogicScorer(ENCODER)
+    tracemalloc.start()
+    try:
+        found = scorer.search(query, Flat(vectors), limit=5, depth=100, exact=exact)
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
+    assert [r.id for r in found] == [r.id for r in scorer.rank(query, vectors, limit=5)]

@@ -83,6 +83,13 @@ def test_tables_that_do_not_belong_together_are_refused() -> None:
     for regions in (np.ones((4, 5, 256)), np.ones((5, 256)), np.ones((5, 2, 8)), np.zeros((5, 2, 256))):
         with pytest.raises(InvalidCandidate):
             RegionPool(whole.vectors, regions)
+    fitting = np.ones((5, 2, 256), dtype=np.float32)
+    with pytest.raises(InvalidCandidate, match="between 0 and 4"):
+        RegionPool(whole.vectors, fitting, rows=[0, 1, 2, 3, 5])
+    with pytest.raises(InvalidCandidate, match="no image vectors"):
+        RegionPool(whole.vectors, fitting).part([])
+    with pytest.raises(InvalidOption, match="between 1 and the 3 views"):
+        fit_view_scale(encoder, whole.vectors, fitting, best=99)
     assert encode_regions(encoder, []).shape == (0, 5, 256)
 
 

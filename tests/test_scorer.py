@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import threading
 from typing import Any
 
@@ -175,6 +176,23 @@ def test_a_broken_parser_is_not_silent(gallery: Any) -> None:
     assert all(r.correction == 0.0 for r in ranking)
 
 
+async def test_a_parser_that_makes_no_tree_is_broken(gallery: Any) -> None:
+    scorer, candidates = gallery
+
+    class Empty:
+        def __call__(self, text: str) -> Any:
+            return None
+
+        async def aread(self, text: str) -> Any:
+            return Parse(text=text, query=None, affirmative=None, parser="empty")  # type: ignore[arg-type]
+
+    broken = LogicScorer(scorer.encoder, parser=Empty())
+    ranking = broken.rank("umbrella and no person", candidates)
+    assert "no" in (ranking.parse.error or "")
+    assert all(r.correction == 0.0 for r in ranking)
+    assert (await broken.aread("umbrella")).parser == "none"
+
+
 def test_declared_errors_of_a_parser_pass() -> None:
     def down(text: str) -> Query:
         raise ParserUnavailable("service is down", retryable=True)
@@ -233,6 +251,8 @@ def test_threads_get_their_own_answers() -> None:
         (np.ones(64, np.float32), "table"),
         ([Candidate("a", np.ones(64, np.float32)), Candidate("b", np.ones(3, np.float32))], "different lengths"),
         (np.array([["x"] * 64]), "must be numbers"),
+        ([[1.0, 2.0], [3.0]], "table"),
+        ([Candidate("a", np.ones(64, np.float32)), np.ones(64, np.float32)], "table"),
     ],
 )
 def test_bad_vectors_are_refused(candidates: Any, message: str) -> None:
@@ -241,18 +261,36 @@ def test_bad_vectors_are_refused(candidates: Any, message: str) -> None:
         LogicScorer(encoder).rank(QUERY, candidates)
 
 
-@pytest.mark.parametrize("options", [{"limit": 0}, {"limit": -1}, {"min_truth": 1.5}, {"min_truth": float("nan")}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"limit": 0},
+        {"limit": -1},
+        {"limit": 5.0},
+        {"limit": "5"},
+        {"limit": True},
+        {"min_truth": 1.5},
+        {"min_truth": float("nan")},
+        {"min_truth": "half"},
+    ],
+)
 def test_bad_limits_are_refused(options: Any, gallery: Any) -> None:
     scorer, candidates = gallery
     with pytest.raises(InvalidOption):
         scorer.rank(QUERY, candidates, **options)
 
 
-@pytest.mark.parametrize("text", ["", "   "])
-def test_an_empty_query_is_refused(text: str, gallery: Any) -> None:
+@pytest.mark.parametrize("query", ["", "   ", None, 5, {"op": "and"}, ["dog"]])
+def test_what_is_no_query_is_refused(query: Any, gallery: Any) -> None:
     scorer, candidates = gallery
     with pytest.raises(QueryError):
-        scorer.rank(text, candidates)
+        scorer.rank(query, candidates)
+
+
+def test_a_ranking_is_json_whatever_its_ids() -> None:
+    encoder = ToyEncoder()
+    pool = VectorPool(encoder.encode_images(["dog", "cat"]), ids=np.arange(2))  # type: ignore[arg-type]
+    assert json.loads(json.dumps(LogicScorer(encoder).rank("no dog", pool).to_json()))["results"][0]["id"] == 1
 
 
 def test_calibration_belongs_to_its_encoder() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lcse_plugins import CLIP_PRESET, And, Calibration, Concept, Not, Or, Plain, Query, ScoringConfig, score_arrays
-from lcse_plugins.errors import InvalidCandidate, InvalidOption
+from lcse_plugins.errors import InvalidCandidate, InvalidOption, QueryError
 from lcse_plugins.evidence import gather_logits
 from lcse_plugins.logic import evaluate, power_mean
 from lcse_plugins.query import canonical, concepts, is_constrained, leaves
@@ -259,6 +259,18 @@ def test_modes_differ_only_where_there_is_logic(pool: Any) -> None:
     np.testing.assert_allclose(unconstrained, similarities["dog"], atol=1e-12)
 
 
+@pytest.mark.parametrize("query", SHAPES.values())
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, torch.float16, torch.bfloat16])
+def test_scores_have_the_precision_of_the_similarity(query: Query, dtype: Any, pool: Any) -> None:
+    holistic, similarities = pool
+    exact = score_arrays(query, holistic, similarities, calibration=CLIP_PRESET)
+    given = holistic.astype(dtype) if isinstance(dtype, type) else torch.tensor(holistic).to(dtype)
+    mixed = similarities if isinstance(dtype, type) else {k: torch.tensor(v) for k, v in similarities.items()}
+    scores = score_arrays(query, given, mixed, calibration=CLIP_PRESET)
+    assert scores.dtype == dtype
+    np.testing.assert_allclose(np.asarray(scores.tolist()), exact, atol=5e-3)
+
+
 @pytest.mark.parametrize(
     ("holistic", "similarities", "message"),
     [
@@ -267,11 +279,16 @@ def test_modes_differ_only_where_there_is_logic(pool: Any) -> None:
         (np.array([0, np.nan]), {"dog": np.zeros(2), "cat": np.zeros(2)}, "holistic hold NaN"),
         (np.zeros(1), {"dog": np.array([np.inf]), "cat": np.zeros(1)}, "'dog' hold NaN or infinite"),
         (np.zeros(1, dtype=int), {"dog": np.zeros(1), "cat": np.zeros(1)}, "must be floats"),
+        ([0.1], {"dog": np.zeros(1), "cat": np.zeros(1)}, "holistic must be an array"),
+        (np.zeros(1), {"dog": np.zeros(1), "cat": [0.1]}, "'cat' must be an array"),
+        (np.zeros(1), {"dog": np.zeros(1), "cat": torch.zeros(1)}, "two array libraries"),
     ],
 )
 def test_bad_arrays_are_refused(holistic: Any, similarities: Any, message: str) -> None:
     with pytest.raises(InvalidCandidate, match=message):
         score_arrays(A & B, holistic, similarities, calibration=CLIP_PRESET)
+    with pytest.raises(QueryError, match="tree"):
+        score_arrays("a dog", np.zeros(1), {}, calibration=CLIP_PRESET)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

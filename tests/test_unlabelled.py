@@ -13,7 +13,7 @@ from lcse_plugins.bench.photographs import half_of, take_images
 from lcse_plugins.bench.remembering import RememberingEncoder
 from lcse_plugins.encoders.protocol import concept_vectors
 from lcse_plugins.encoders.starter import StarterEncoder
-from lcse_plugins.errors import CalibrationError
+from lcse_plugins.errors import CalibrationError, InvalidOption
 from lcse_plugins.fitting import fit_calibration
 from lcse_plugins.labelled import read_labels
 from lcse_plugins.scorer import LogicScorer
@@ -54,6 +54,12 @@ def test_too_little_to_go_by_is_refused() -> None:
         spread_calibration(np.full((5, 5), 0.2))
     with pytest.raises(CalibrationError):
         spread_calibration(np.array([[0.1, np.nan]]))
+    with pytest.raises(CalibrationError, match="no similarities"):
+        spread_calibration([])
+    with pytest.raises(CalibrationError, match="not the encoder's"):
+        estimate_calibration(encoder, np.ones((60, 3), dtype=np.float32))
+    with pytest.raises(InvalidOption, match="vocabulary"):
+        estimate_calibration(encoder, encoder.encode_images(["dog.jpg"] * 60), vocabulary=())
 
 
 def test_it_belongs_to_the_encoder() -> None:

@@ -14,6 +14,7 @@ from lcse_plugins.query import (
     canonical,
     describe,
     is_constrained,
+    is_tree,
     leaves,
     to_flat,
     to_json,
@@ -34,6 +35,9 @@ class Parse:
         notes: what a person should know, such as `contradiction: dog and not dog`.
         parser: who answered, such as `grammar` or `openai:gpt-4.1-mini`.
         error: why the intended parser did not answer; None when it did.
+
+    Raises:
+        TypeError: the query is no tree: the parser is broken.
     """
 
     text: str
@@ -43,6 +47,9 @@ class Parse:
     notes: tuple[str, ...] = ()
     parser: str = "grammar"
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_tree(self.query)
 
     @property
     def constrained(self) -> bool:
@@ -92,8 +99,14 @@ def read_with(parser: Parser, text: str) -> Parse:
     if isinstance(parser, DetailedParser):
         return parser.read(text)
     query = parser(text)
+    _check_tree(query)
     name = getattr(parser, "__name__", type(parser).__name__)
     return Parse(text=text, query=query, affirmative=affirmative_text(query, text), parser=name)
+
+
+def _check_tree(query: object) -> None:
+    if not is_tree(query):
+        raise TypeError(f"a parser makes a tree of concepts, not {query!r:.80}")
 
 
 def affirmative_text(query: Query, text: str) -> str | None:
