@@ -10,6 +10,8 @@ import qdrant_edge as edge
 from pydantic import TypeAdapter
 from qdrant_client import models
 
+from lcse_plugins.errors import InvalidOption
+
 __all__ = ["from_edge_points", "from_edge_record", "to_edge_payload", "to_edge_request"]
 
 
@@ -68,8 +70,6 @@ class _Translation:
                 return None
             case models.NearestQuery():
                 return edge.Query.Nearest(query.nearest, using)  # type: ignore[arg-type]
-            case models.SampleQuery():
-                return edge.Sample.Random
             case models.FormulaQuery():
                 return edge.Formula(self.expression(query.formula))
             case _:
@@ -112,7 +112,9 @@ def _filter(condition: models.Filter) -> edge.Filter:
     def listed(part: Any) -> list[Any] | None:
         return None if part is None else [_condition(one) for one in (part if isinstance(part, list) else [part])]
 
-    return edge.Filter(listed(condition.must), listed(condition.should), listed(condition.must_not))
+    enough = condition.min_should
+    least = None if enough is None else edge.MinShould(listed(enough.conditions) or [], enough.min_count)
+    return edge.Filter(listed(condition.must), listed(condition.should), listed(condition.must_not), least)
 
 
 def _condition(condition: Any) -> Any:
@@ -121,14 +123,41 @@ def _condition(condition: Any) -> Any:
             return _filter(condition)
         case models.HasIdCondition():
             return edge.HasIdCondition(set(condition.has_id))
-        case models.FieldCondition(key=key, match=models.MatchValue(value=value)):
-            return edge.FieldCondition(key, match=edge.MatchValue(value))
-        case models.FieldCondition(key=key, match=models.MatchAny(any=values)):
-            return edge.FieldCondition(key, match=edge.MatchAny(values))
-        case models.FieldCondition(key=key, range=models.Range() as span):
-            return edge.FieldCondition(key, range=edge.RangeFloat(span.gte, span.gt, span.lte, span.lt))
+        case models.IsEmptyCondition(is_empty=field):
+            return edge.IsEmptyCondition(field.key)
+        case models.IsNullCondition(is_null=field):
+            return edge.IsNullCondition(field.key)
+        case models.FieldCondition():
+            return _field_condition(condition)
         case _:
-            raise TypeError(f"the embedded engine is not asked {condition!r} here")
+            raise _not_asked(condition)
+
+
+def _field_condition(condition: models.FieldCondition) -> edge.FieldCondition:
+    asked = {name for name, value in condition if value is not None}
+    match, span = condition.match, condition.range
+    if asked - {"key", "match", "range"} or not isinstance(span, models.Range | None):
+        raise _not_asked(condition)
+    wanted: Any = None
+    match match:
+        case None:
+            pass
+        case models.MatchValue(value=value):
+            wanted = edge.MatchValue(value)
+        case models.MatchAny(any=values):
+            wanted = edge.MatchAny(values)
+        case models.MatchExcept(except_=values):
+            wanted = edge.MatchExcept(values)
+        case models.MatchText(text=text):
+            wanted = edge.MatchText(text)
+        case _:
+            raise _not_asked(condition)
+    between = None if span is None else edge.RangeFloat(span.gte, span.gt, span.lte, span.lt)
+    return edge.FieldCondition(condition.key, match=wanted, range=between)
+
+
+def _not_asked(condition: object) -> InvalidOption:
+    return InvalidOption(f"EmbeddedClient does not pass on this condition of a filter: {condition!r:.200}")
 
 
 def _params(params: models.SearchParams | None) -> edge.SearchParams | None:

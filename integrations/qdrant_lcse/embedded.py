@@ -60,7 +60,15 @@ class EmbeddedClient:
         quantization_config: models.ScalarQuantization | None = None,
         optimizers_config: models.OptimizersConfigDiff | None = None,
     ) -> bool:
-        """Make an empty collection."""
+        """Make an empty collection.
+
+        Raises:
+            CollectionError: there is one of this name, or the name is none for a folder.
+        """
+        if not collection_name or Path(collection_name).name != collection_name:
+            raise CollectionError(collection_name, "this is no name for a collection; use letters, digits and dashes")
+        if self.collection_exists(collection_name):
+            raise CollectionError(collection_name, "there is one already; delete it first, or use another name")
         named = vectors_config if isinstance(vectors_config, Mapping) else {"": vectors_config}
         scalar = None
         if quantization_config is not None:
@@ -112,6 +120,12 @@ class EmbeddedClient:
         """Store points."""
         rows: list[Any] = [edge.Point(point.id, point.vector, point.payload) for point in points]  # type: ignore[arg-type]
         self._shard(collection_name).update(edge.UpdateOperation.upsert_points(rows))
+
+    def set_payload(
+        self, collection_name: str, payload: Mapping[str, Any], points: Sequence[int | str | UUID], **_: Any
+    ) -> None:
+        """Change these keys of the payload of some points."""
+        self._shard(collection_name).update(edge.UpdateOperation.set_payload(list(points), dict(payload)))
 
     def optimize(self, collection_name: str) -> bool:
         """Build the indexes that are due; a server does so by itself."""

@@ -54,7 +54,6 @@ def formula_steps(
     manner: Manner,
     *,
     formula: ScoreFormula,
-    candidates: FloatArray,
     execution: Literal["nested", "two-trip"],
 ) -> Steps:
     """Score candidates in the database by a formula; go deeper until the result is proved when that was asked for.
@@ -65,12 +64,11 @@ def formula_steps(
         options: What was asked for.
         manner: How to search.
         formula: The score.
-        candidates: (b, d) vectors to search with.
         execution: In one trip or two.
     """
-    plan, depth = encoded.plan, options.depth(len(candidates))
+    plan, depth = encoded.plan, options.depth(len(encoded.plan.candidates))
     bounds = (plan.bounds or ()) if options.exact else ()
-    vectors = np.concatenate([candidates, *(bound.vector[None, :] for bound in bounds)])
+    vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds)])
     while True:
         trip = _in_one_trip if execution == "nested" else _in_two_trips
         points, last = yield from trip(schema, options, manner, formula, vectors, depth)

@@ -69,7 +69,8 @@ def index_images(
     """Store the vectors of pictures; the collection is made when it is missing.
 
     The id of a point is the hash of its file, so that pictures already there are not encoded again: a run that was
-    interrupted goes on where it stopped. Payload: the path, the encoder's id, and what `payload` adds.
+    interrupted goes on where it stopped. Payload: the path, the encoder's id, and what `payload` adds. A picture that
+    has moved gets its new path; points of pictures that are gone stay.
 
     Args:
         client: Where to store.
@@ -82,7 +83,9 @@ def index_images(
         progress: Whether to draw a progress bar on standard error, where that is a terminal.
 
     Raises:
-        CollectionError: the collection has other vectors, or holds those of another encoder.
+        CollectionError: the collection has other vectors, or holds those of another encoder, or some of these pictures
+            without the vectors of this name.
+        ImageError: there is no such folder.
         SearchUnavailable: Qdrant did not answer.
     """
     if batch_size < 1:
@@ -90,13 +93,14 @@ def index_images(
     started = time.perf_counter()
     files = walk_images(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
     indexed, present, broken = 0, 0, list[ImageError]()
+    batch = list(islice(files, batch_size))  # before anything is made: the folder may be missing
     with _faults(collection):
         _ensure_collection(client, collection, encoder, vector_name)
     with _bar(progress) as advance:
-        while batch := list(islice(files, batch_size)):
+        while batch:
             fresh, unread = _hashed(batch)
             with _faults(collection):
-                found = _present(client, collection, list(fresh), encoder)
+                found = _present(client, collection, fresh, vector_name)
             todo = {point_id: path for point_id, path in fresh.items() if point_id not in found}
             points, undecoded = _encoded(todo, encoder, payload, vector_name)
             if points:
@@ -106,6 +110,7 @@ def index_images(
             present += len(batch) - len(points) - len(unread) - len(undecoded)
             broken += [*unread, *undecoded]
             advance(len(batch))
+            batch = list(islice(files, batch_size))
     seconds = time.perf_counter() - started
     return IngestReport(indexed=indexed, present=present, broken=tuple(broken), seconds=seconds)
 
@@ -118,6 +123,14 @@ def _ensure_collection(
         client.create_collection(collection, vectors_config={vector_name: params} if vector_name else params)
     schema = read_schema(client.get_collection(collection), collection=collection, vector_name=vector_name)
     schema.check_dimension(encoder.dimension)
+    records, _ = client.scroll(collection, limit=1, with_payload=[ENCODER_KEY], with_vectors=False)
+    for record in records:
+        maker = (record.payload or {}).get(ENCODER_KEY)
+        if maker not in (None, encoder.encoder_id):
+            raise CollectionError(
+                collection,
+                f"it holds vectors of encoder {maker!r}, not of {encoder.encoder_id!r}; use another collection",
+            )
 
 
 def _hashed(batch: list[Path]) -> tuple[dict[str, Path], list[ImageError]]:
@@ -133,23 +146,27 @@ def _hashed(batch: list[Path]) -> tuple[dict[str, Path], list[ImageError]]:
 
 
 def _present(
-    client: QdrantClient | EmbeddedClient, collection: str, ids: list[str], encoder: Encoder
+    client: QdrantClient | EmbeddedClient, collection: str, fresh: Mapping[str, Path], vector_name: str | None
 ) -> frozenset[str]:
-    """Ids that are stored already.
+    """Ids that are stored already; pictures that have moved are given their new path.
 
     Raises:
-        CollectionError: one of them was encoded by another encoder.
+        CollectionError: one is stored without the vectors of this name.
     """
-    if not ids:
+    if not fresh:
         return frozenset()
-    records = client.retrieve(collection, ids=ids, with_payload=[ENCODER_KEY], with_vectors=False)
+    records = client.retrieve(
+        collection, ids=list(fresh), with_payload=[PATH_KEY], with_vectors=[vector_name] if vector_name else False
+    )
     for record in records:
-        maker = (record.payload or {}).get(ENCODER_KEY)
-        if maker not in (None, encoder.encoder_id):
+        if vector_name and vector_name not in (record.vector or {}):
             raise CollectionError(
                 collection,
-                f"it holds vectors of encoder {maker!r}, not of {encoder.encoder_id!r}; use another collection",
+                f"it holds {fresh[str(record.id)]} without vectors named {vector_name!r}; use another collection",
             )
+        stored = (record.payload or {}).get(PATH_KEY)
+        if isinstance(stored, str) and not Path(stored).exists():
+            client.set_payload(collection, {PATH_KEY: str(fresh[str(record.id)])}, points=[record.id])
     return frozenset(str(record.id) for record in records)
 
 

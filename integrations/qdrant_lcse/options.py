@@ -8,7 +8,7 @@ from typing import TypeAlias, TypedDict
 from qdrant_client import models
 
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.search import check_limits
+from lcse_plugins.search import check_limits, is_whole
 
 __all__ = ["Options", "QueryOptions", "WithPayload", "WithVectors"]
 
@@ -51,13 +51,19 @@ class Options:
     timeout: int | None = None
 
     def __post_init__(self) -> None:
+        if self.limit is None:
+            raise InvalidOption("limit is a positive whole number, not None")
         check_limits(self.limit, self.min_truth)
-        if self.offset < 0:
-            raise InvalidOption(f"offset is at least 0, not {self.offset}")
-        if self.candidates < 1:
-            raise InvalidOption(f"candidates is at least 1, not {self.candidates}")
-        if self.timeout is not None and self.timeout <= 0:
-            raise InvalidOption(f"timeout is a positive number of seconds, not {self.timeout}")
+        if not is_whole(self.offset) or self.offset < 0:
+            raise InvalidOption(f"offset is a whole number from 0 on, not {self.offset!r}")
+        if not is_whole(self.candidates) or self.candidates < 1:
+            raise InvalidOption(f"candidates is a positive whole number, not {self.candidates!r}")
+        if self.timeout is not None and (not is_whole(self.timeout) or self.timeout <= 0):
+            raise InvalidOption(f"timeout is a positive whole number of seconds, not {self.timeout!r}")
+        for name, kind in (("query_filter", models.Filter), ("search_params", models.SearchParams)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise InvalidOption(f"{name} is a qdrant_client.models.{kind.__name__}, not {value!r:.80}")
 
     def depth(self, searches: int) -> int:
         """How deep each of several candidate searches goes; never less deep than what is to be returned."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_args
 
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
@@ -18,7 +19,6 @@ from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
 from qdrant_client.local.qdrant_local import QdrantLocal
 
 from lcse_plugins.encoded import EncodedQuery
-from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import CollectionError, InvalidOption, LcseError
 from lcse_plugins.query import Query
 from lcse_plugins.scorer import LogicScorer
@@ -28,7 +28,7 @@ from qdrant_lcse.formula import ScoreFormula, compile_formula
 from qdrant_lcse.hits import Hits
 from qdrant_lcse.options import Options, QueryOptions, WithPayload, WithVectors
 from qdrant_lcse.schema import VectorSchema
-from qdrant_lcse.steps import Call, Manner, Steps, client_steps, learn_schema, sample_images, together
+from qdrant_lcse.steps import Call, Manner, Steps, client_steps, learn_schema, together
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -54,6 +54,9 @@ _OVER_ALL = models.SearchParams(exact=True)
 class _Search(Generic[ClientT]):
     """What the blocking and the asynchronous face share: everything but the waiting."""
 
+    _awaits = False
+    """Whether the client's methods are awaited."""
+
     def __init__(
         self,
         client: ClientT,
@@ -67,6 +70,10 @@ class _Search(Generic[ClientT]):
             raise InvalidOption(
                 f"unknown execution {execution!r}; choose one of {', '.join(get_args(ExecutionChoice))}"
             )
+        if iscoroutinefunction(client.get_collection) != self._awaits:
+            kind = type(client).__name__
+            face = "LogicSearch" if self._awaits else "AsyncLogicSearch"
+            raise InvalidOption(f"{type(self).__name__} does not work with this client, {kind}; use {face}")
         self.client = client
         self.collection_name = collection_name
         self.scorer = scorer
@@ -74,7 +81,6 @@ class _Search(Generic[ClientT]):
         self.execution = execution
         self._local = isinstance(getattr(client, "_client", client), QdrantLocal | AsyncQdrantLocal)
         self._schema: VectorSchema | None = None
-        self._sample: FloatArray | None = None
 
     def _conversation(self, queries: Sequence[EncodedQuery], options: Options) -> Generator[Call, Any, list[Hits]]:
         schema = self._schema
@@ -82,33 +88,25 @@ class _Search(Generic[ClientT]):
             schema = yield from learn_schema(self.collection_name, self.vector_name)
             schema.check_dimension(self.scorer.encoder.dimension)
             self._schema = schema
-        if self._sample is None and any(self._wants_sample(encoded) for encoded in queries):
-            self._sample = yield from sample_images(schema, options)
         conversations = [self._steps(encoded, schema, options) for encoded in queries]
         return (yield from together(conversations, collection=self.collection_name, options=options))
 
-    def _wants_sample(self, encoded: EncodedQuery) -> bool:
-        """Whether some images of the collection would show where to look: nothing is affirmed, and not all are seen."""
-        searched = encoded.plan.linear is None and self.execution != "client"
-        return searched and encoded.affirms_nothing and not self._local
-
     def _steps(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> Steps:
+        searches = len(encoded.plan.candidates)
+        manner = self._manner(encoded, options, searches)
         if encoded.plan.linear is not None and not options.min_truth:
-            return linear_steps(encoded, schema, options, self._manner(encoded, options, searches=1))
+            return linear_steps(encoded, schema, options, manner)
         formula = self._formula(encoded, schema, options)
         if formula is None:
-            manner = self._manner(encoded, options, searches=len(encoded.plan.candidates))
             return client_steps(encoded, schema, options, manner)
-        vectors = encoded.plan.candidates if self._sample is None else encoded.candidates_from(self._sample)
-        manner = self._manner(encoded, options, searches=len(vectors))
-        beam = max(options.depth(len(vectors)), (manner.params and manner.params.hnsw_ef) or 0)
-        small = len(formula.vectors) * len(vectors) * beam <= LARGEST_NESTED
+        beam = max(options.depth(searches), (manner.params and manner.params.hnsw_ef) or 0)
+        small = len(formula.vectors) * searches * beam <= LARGEST_NESTED
         execution: Literal["nested", "two-trip"] = "nested" if small else "two-trip"
         if self.execution == "nested" or self.execution == "two-trip":
             execution = self.execution
-        return formula_steps(encoded, schema, options, manner, formula=formula, candidates=vectors, execution=execution)
+        return formula_steps(encoded, schema, options, manner, formula=formula, execution=execution)
 
-    def _manner(self, encoded: EncodedQuery, options: Options, *, searches: int) -> Manner:
+    def _manner(self, encoded: EncodedQuery, options: Options, searches: int) -> Manner:
         if self._local:  # local mode scans all points, and warns of parameters that it does not need
             return Manner(params=None, rescoring=None, proves=True)
         params = options.search_params
@@ -144,7 +142,7 @@ class _Search(Generic[ClientT]):
         except Exception as error:
             fault = translated(error, collection=self.collection_name)
             if isinstance(fault, CollectionError):
-                self._schema = self._sample = None  # the collection may have been made anew: look again next time
+                self._schema = None  # the collection may have been made anew: look again next time
             raise fault from error
 
 
@@ -230,6 +228,8 @@ class LogicSearch(_Search["QdrantClient | EmbeddedClient"]):
 
 class AsyncLogicSearch(_Search[AsyncQdrantClient]):
     """`LogicSearch` over an `AsyncQdrantClient`; texts are encoded off the event loop."""
+
+    _awaits = True
 
     async def query(
         self,

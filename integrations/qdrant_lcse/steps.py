@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from uuid import UUID
 
-import numpy as np
 from qdrant_client import models
 from qdrant_client.http.models import QueryResponse
 
@@ -34,15 +33,11 @@ __all__ = [
     "client_steps",
     "learn_schema",
     "nearest",
-    "sample_images",
     "together",
 ]
 
-CHECKED = 16
+SAMPLE = 16
 """Stored vectors looked at to see whether a dot collection holds unit vectors."""
-
-SAMPLED = 512
-"""Stored vectors that show where the images lie which lack what a query excludes; a few megabytes, fetched once."""
 
 PointId: TypeAlias = int | str | UUID
 
@@ -101,27 +96,13 @@ def learn_schema(collection: str, vector_name: str | None) -> Generator[Call, An
             "scroll",
             {
                 "collection_name": collection,
-                "limit": CHECKED,
+                "limit": SAMPLE,
                 "with_payload": False,
                 "with_vectors": schema.with_vectors,
             },
         )
         check_unit_sample(schema, records)
     return schema
-
-
-def sample_images(schema: VectorSchema, options: Options) -> Generator[Call, Any, FloatArray]:
-    """(n, d) vectors of some points, drawn at random; n may be 0."""
-    drawn = models.QueryRequest(
-        query=models.SampleQuery(sample=models.Sample.RANDOM),
-        limit=SAMPLED,
-        with_payload=False,
-        with_vector=schema.with_vectors,
-    )
-    common = {"collection_name": schema.collection, "timeout": options.timeout}
-    (answer,) = yield Call("query_batch_points", {**common, "requests": [drawn]})
-    rows = [vector for point in answer.points if (vector := schema.vector_of(point)) is not None]
-    return np.array(rows, dtype=np.float32).reshape(len(rows), schema.size)
 
 
 def together(conversations: Sequence[Steps], *, collection: str, options: Options) -> Generator[Call, Any, list[Hits]]:

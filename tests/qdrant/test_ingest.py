@@ -12,7 +12,7 @@ from qdrant_lcse import LogicSearch, index_images
 from qdrant_lcse.embedded import EmbeddedClient
 
 from lcse_plugins import LogicScorer
-from lcse_plugins.errors import CollectionError, InvalidOption
+from lcse_plugins.errors import CollectionError, ImageError, InvalidOption
 from lcse_plugins.testing import ToyEncoder
 
 ENCODER = ToyEncoder(dimension=16)
@@ -78,6 +78,9 @@ def test_collections_of_others_are_refused(folder: Path) -> None:
     other = ToyEncoder({"dog": np.eye(16)[0]})
     with pytest.raises(CollectionError, match="holds vectors of encoder"):
         index_images(client, "photos", folder, other, progress=False)
+    Image.new("RGB", (9, 9), "red").save(folder.parent / "another.png")
+    with pytest.raises(CollectionError, match="holds vectors of encoder"):
+        index_images(client, "photos", [folder.parent / "another.png"], other, progress=False)
     with pytest.raises(CollectionError, match="16 dimensions, the encoder's 8"):
         index_images(client, "photos", folder, ToyEncoder(dimension=8), progress=False)
     euclid = models.VectorParams(size=16, distance=models.Distance.EUCLID)
@@ -86,6 +89,35 @@ def test_collections_of_others_are_refused(folder: Path) -> None:
         index_images(client, "far", folder, ENCODER, progress=False)
     with pytest.raises(InvalidOption):
         index_images(client, "photos", folder, ENCODER, batch_size=0, progress=False)
+
+
+def test_a_missing_folder_makes_no_collection(tmp_path: Path) -> None:
+    client = QdrantClient(":memory:")
+    with pytest.raises(ImageError):
+        index_images(client, "photos", tmp_path / "nowhere", ENCODER, progress=False)
+    assert not client.collection_exists("photos")
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+def test_a_picture_that_moved_gets_its_new_path(folder: Path, tmp_path: Path, embedded: bool) -> None:
+    client = EmbeddedClient(tmp_path / "engine") if embedded else QdrantClient(":memory:")
+    index_images(client, "photos", folder, ENCODER, payload=lambda path: {"kept": True}, progress=False)
+    (folder / "1.png").rename(folder / "renamed.png")
+    report = index_images(client, "photos", folder, ENCODER, progress=False)
+    assert (report.indexed, report.present) == (0, 8)
+    payloads = [record.payload or {} for record in client.scroll("photos", limit=100)[0]]
+    assert "renamed.png" in {Path(payload["path"]).name for payload in payloads}
+    assert all(Path(payload["path"]).exists() and payload["kept"] for payload in payloads)
+    client.close()
+
+
+def test_pictures_without_vectors_of_the_name_are_not_called_present(folder: Path) -> None:
+    client = QdrantClient(":memory:")
+    params = models.VectorParams(size=16, distance=models.Distance.COSINE)
+    client.create_collection("photos", vectors_config={"a": params, "b": params})
+    index_images(client, "photos", folder, ENCODER, vector_name="a", progress=False)
+    with pytest.raises(CollectionError, match="without vectors named 'b'"):
+        index_images(client, "photos", folder, ENCODER, vector_name="b", progress=False)
 
 
 def test_named_vectors_and_a_progress_bar(

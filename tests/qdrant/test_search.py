@@ -103,6 +103,44 @@ def test_a_filter_holds_for_every_search(search: LogicSearch) -> None:
     assert search.query(BUT_NOT, query_filter=nobody).points == []
 
 
+def test_the_engine_filters_as_local_mode_does(client: QdrantClient, tmp_path: Path) -> None:
+    def tenant(match: Any) -> models.FieldCondition:
+        return models.FieldCondition(key="tenant", match=match)
+
+    two, late = tenant(models.MatchValue(value=2)), models.FieldCondition(key="place", range=models.Range(gte=60))
+    filters = [
+        models.Filter(should=[two, late]),
+        models.Filter(must_not=[two]),
+        models.Filter(min_should=models.MinShould(conditions=[two, late], min_count=2)),
+        models.Filter(must=[tenant(models.MatchAny(any=[1, 2]))]),
+        models.Filter(must=[tenant(models.MatchExcept(**{"except": [1, 2]}))]),
+        models.Filter(must=[models.IsEmptyCondition(is_empty=models.PayloadField(key="place"))]),
+        models.Filter(must=[models.Filter(must=[late]), models.HasIdCondition(has_id=[5, 70, 80])]),
+    ]
+    with EmbeddedClient(tmp_path) as made:
+        fill(made, "photos", VECTORS)
+        for wanted in filters:
+            there, here = (
+                LogicSearch(source, "photos", SCORER).query(BUT_NOT, limit=120, query_filter=wanted)
+                for source in (made, client)
+            )
+            assert {point.id for point in there} == {point.id for point in here}, wanted
+        near = models.FieldCondition(
+            key="where", geo_radius=models.GeoRadius(center=models.GeoPoint(lon=0, lat=0), radius=1)
+        )
+        with pytest.raises(InvalidOption, match="geo_radius"):
+            LogicSearch(made, "photos", SCORER).query(BUT_NOT, query_filter=models.Filter(must=[near]))
+
+
+@pytest.mark.parametrize("name", ["photos", "", "../photos", "a/b"])
+def test_embedded_collections_have_names_of_their_own(tmp_path: Path, name: str) -> None:
+    params = models.VectorParams(size=4, distance=models.Distance.COSINE)
+    with EmbeddedClient(tmp_path / "engine") as made:
+        made.create_collection("photos", vectors_config=params)
+        with pytest.raises(CollectionError):
+            made.create_collection(name, vectors_config=params)
+
+
 def test_queries_without_logic_rank_as_the_encoder_does(search: LogicSearch, client: QdrantClient) -> None:
     hits = search.query("umbrella", limit=20)
     plain = client.query_points("photos", query=ENCODER.encode_texts(["umbrella"])[0].tolist(), limit=20)
@@ -190,11 +228,32 @@ def test_what_cannot_be_scored_is_refused_before_any_search() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"limit": 0}, {"offset": -1}, {"candidates": 0}, {"min_truth": 1.5}, {"timeout": 0}],
+    [
+        {"limit": 0},
+        {"limit": "5"},
+        {"limit": 2.5},
+        {"limit": None},
+        {"offset": -1},
+        {"offset": "a"},
+        {"candidates": 0},
+        {"candidates": None},
+        {"min_truth": 1.5},
+        {"timeout": 0},
+        {"query_filter": {"must": []}},
+        {"search_params": {"exact": True}},
+    ],
 )
 def test_options_out_of_range(search: LogicSearch, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
         search.query(BUT_NOT, **options)
+
+
+def test_a_client_of_the_other_kind(client: QdrantClient) -> None:
+    waiting = AsyncQdrantClient(":memory:")
+    with pytest.raises(InvalidOption, match="use AsyncLogicSearch"):
+        LogicSearch(waiting, "photos", SCORER)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="use LogicSearch"):
+        AsyncLogicSearch(client, "photos", SCORER)  # type: ignore[arg-type]
 
 
 def test_unknown_execution(client: QdrantClient) -> None:
@@ -226,30 +285,6 @@ def test_a_collection_made_anew_is_looked_at_anew() -> None:
     fill(made, "photos", VECTORS, distance=models.Distance.EUCLID)
     with pytest.raises(CollectionError, match="Euclid"):
         search.query(BUT_NOT)
-
-
-@pytest.mark.parametrize("named", [None, "image"])
-def test_a_sample_is_drawn_once_and_only_where_it_helps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str | None
-) -> None:
-    with EmbeddedClient(tmp_path) as made:
-        fill(made, "photos", VECTORS, vector_name=named)
-        sent = watched(made, monkeypatch)
-
-        def drawn() -> int:
-            return sum(isinstance(request.query, models.SampleQuery) for request in sent)
-
-        search = LogicSearch(made, "photos", SCORER, vector_name=named)
-        search.query(BUT_NOT)
-        search.query("no umbrella")
-        assert drawn() == 0
-        first = search.query("no umbrella and no person", limit=5, candidates=50)
-        search.query("neither a dog nor a car")
-        assert drawn() == 1
-        best, _ = VectorPool(VECTORS).top(SCORER.encode("no umbrella and no person"), limit=5)
-        assert [point.id for point in first] == best.tolist()
-        LogicSearch(made, "photos", SCORER, vector_name=named, execution="client").query("neither a dog nor a car")
-        assert drawn() == 1
 
 
 def test_embedded_collections_can_be_opened_again(tmp_path: Path) -> None:
