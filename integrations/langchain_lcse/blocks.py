@@ -14,7 +14,7 @@ from langchain_lcse.documents import EVIDENCE_KEY
 from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.image_sources import ImageAccess, ImageLocation, read_image
 from lcse_plugins.query import format_query, from_json
-from lcse_plugins.thumbnails import jpeg_thumbnail
+from lcse_plugins.thumbnails import SMALLEST_SIDE, jpeg_thumbnail
 
 __all__ = ["Block", "PictureBudget", "result_blocks"]
 
@@ -42,6 +42,8 @@ class PictureBudget:
     def __post_init__(self) -> None:
         if self.max_bytes < 0:
             raise InvalidOption(f"max_bytes is not negative, so not {self.max_bytes}")
+        if self.max_side < SMALLEST_SIDE:
+            raise InvalidOption(f"max_side is at least {SMALLEST_SIDE} pixels, not {self.max_side}")
 
 
 def result_blocks(query: str, documents: Sequence[Document], budget: PictureBudget) -> list[Block]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from lcse_plugins.errors import InvalidOption, LcseError
 
 __all__ = ["CheckedOptions"]
+
+_UNKNOWN = "extra_forbidden"
+"""Pydantic's word for an argument that is no field."""
 
 
 class CheckedOptions:
@@ -20,12 +23,16 @@ class CheckedOptions:
             try:
                 super().__init__(**options)
             except ValidationError as error:
-                raise _option_error(error) from error
+                raise _option_error(error, type(self)) from error
 
 
-def _option_error(error: ValidationError) -> LcseError:
+def _option_error(error: ValidationError, kind: type[BaseModel]) -> LcseError:
     faults = error.errors()
     cause = faults[0].get("ctx", {}).get("error")
     if len(faults) == 1 and isinstance(cause, LcseError):
         return cause
-    return InvalidOption("; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults))
+    told = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults if fault["type"] != _UNKNOWN]
+    unknown = [str(fault["loc"][0]) for fault in faults if fault["type"] == _UNKNOWN]
+    if unknown:
+        told.append(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(kind.model_fields)}")
+    return InvalidOption("; ".join(told))

@@ -45,9 +45,8 @@ def choose_source(
     match source:
         case VectorStore():
             chosen = _scorer_of_store(source, scorer)
-            found = DocumentVectors(
-                cache or ImageVectorCache(chosen.encoder), vectors=vectors, store=source, locate=locate, access=access
-            )
+            kept = ImageVectorCache(chosen.encoder) if cache is None else cache
+            found = DocumentVectors(kept, vectors=vectors, store=source, locate=locate, access=access)
             return StoreSource(source, chosen, found, on_missing)
         case VectorPool():
             return PoolSource(source, _scorer_of_pool(source, scorer))

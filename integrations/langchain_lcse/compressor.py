@@ -20,6 +20,7 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import InvalidOption, LcseError
 from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from lcse_plugins.made_once import MadeOnce
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate
 from lcse_plugins.scorer import LogicScorer
@@ -54,21 +55,14 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
     image_cache: ImageVectorCache | None = None
     """Keeps encoded pictures; give several compressors the same to share it."""
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-    _vectors: DocumentVectors = PrivateAttr()
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+    _made: MadeOnce[DocumentVectors] = PrivateAttr(default_factory=MadeOnce)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Check the numbers and prepare the ways to a vector."""
+        """Check the numbers."""
         if self.top_n is not None and self.top_n < 1:
             raise InvalidOption(f"top_n is positive, or None for all, not {self.top_n}")
         check_limits(None, self.min_truth)
-        self._vectors = DocumentVectors(
-            self.image_cache or ImageVectorCache(self.scorer.encoder),
-            vectors=self.vectors,
-            store=self.store,
-            locate=self.locate_image,
-            access=self.image_access,
-        )
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -87,10 +81,24 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
         encoded = await arun_as_child(callbacks, self.scorer.aencode(query))
         return await asyncio.to_thread(self._ranked, documents, encoded)
 
+    def _vectors(self) -> DocumentVectors:
+        """The ways to a vector, by the fields as they are now."""
+        encoder, cache = self.scorer.encoder, self.image_cache
+        ways: dict[str, Any] = {
+            "vectors": self.vectors,
+            "store": self.store,
+            "locate": self.locate_image,
+            "access": self.image_access,
+        }
+        return self._made.get(
+            (encoder, cache, ways),
+            lambda: DocumentVectors(ImageVectorCache(encoder) if cache is None else cache, **ways),
+        )
+
     def _ranked(self, documents: Sequence[Document], encoded: EncodedQuery) -> list[Document]:
         candidates: list[Candidate] = []
         rest: list[Document] = []
-        for position, (document, vector) in enumerate(zip(documents, self._vectors.of(documents), strict=True)):
+        for position, (document, vector) in enumerate(zip(documents, self._vectors().of(documents), strict=True)):
             if not isinstance(vector, LcseError):
                 candidates.append(Candidate(id=position, vector=vector, payload=document))
             elif self.on_missing == "raise":

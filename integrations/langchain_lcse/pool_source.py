@@ -7,7 +7,7 @@ from itertools import islice
 from langchain_core.documents import Document
 
 from langchain_lcse.documents import document_of, ranked_documents
-from langchain_lcse.sources import Wanted
+from langchain_lcse.sources import SearchTerms, Wanted
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.off_loop import compute
 from lcse_plugins.pool import VectorPool
@@ -24,6 +24,8 @@ class PoolSource:
         pool: Image vectors; a candidate's payload may be its document.
         scorer: Reads and scores queries; its encoder made the vectors.
     """
+
+    terms = SearchTerms(function_filter=True)
 
     def __init__(self, pool: VectorPool, scorer: LogicScorer) -> None:
         self._pool = pool

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import Field, PrivateAttr, SkipValidation
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
 
 from langchain_lcse.checked_options import CheckedOptions
 from langchain_lcse.child_runs import arun_as_child, run_as_child
@@ -18,6 +18,7 @@ from langchain_lcse.sources import DocumentSource, Wanted
 from langchain_lcse.vectors import VectorFunction
 from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from lcse_plugins.made_once import MadeOnce
 from lcse_plugins.scorer import LogicScorer
 
 __all__ = ["LogicRetriever"]
@@ -54,7 +55,9 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
     exact: bool = False
     """Search deeper until the result is proved or the source exhausted; `metadata["lcse"]["exact"]` says."""
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """More arguments for the source's own search, such as Qdrant's `search_params`."""
+    """More arguments for the source's own search, such as Qdrant's `search_params`. `k`, `filter`, `min_truth`,
+    `fetch_k` and `exact`, or a `LogicSearch`'s words for them, mean the same here as elsewhere: those of a call come
+    first, and a field set to something else is refused, as is what the source does not know."""
     vectors: VectorFunction | None = None
     """A function that gives the image vectors of documents; else they are read from the store or encoded."""
     on_missing: Literal["drop", "raise"] = "drop"
@@ -66,20 +69,12 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
     image_cache: ImageVectorCache | None = None
     """Keeps encoded pictures; give several retrievers the same to share it."""
 
-    _source: DocumentSource = PrivateAttr()
+    model_config = ConfigDict(extra="forbid")
+    _made: MadeOnce[DocumentSource] = PrivateAttr(default_factory=MadeOnce)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Check the numbers and choose the way to search by the kind of the source."""
-        self._wanted()
-        self._source = choose_source(
-            self.source,
-            scorer=self.scorer,
-            vectors=self.vectors,
-            on_missing=self.on_missing,
-            locate=self.locate_image,
-            access=self.image_access,
-            cache=self.image_cache,
-        )
+        """Check that the source can be searched and what it is asked for."""
+        self._wanted(self._source())
 
     def _get_relevant_documents(
         self,
@@ -90,8 +85,9 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
         filter: Any = None,
         min_truth: float | None = None,
     ) -> list[Document]:
-        wanted = self._wanted(k=k, filter=filter, min_truth=min_truth)
-        return run_as_child(run_manager.get_child(), lambda: self._source.search(query, wanted))
+        source = self._source()
+        wanted = self._wanted(source, k=k, filter=filter, min_truth=min_truth)
+        return run_as_child(run_manager.get_child(), lambda: source.search(query, wanted))
 
     async def _aget_relevant_documents(
         self,
@@ -102,15 +98,24 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
         filter: Any = None,
         min_truth: float | None = None,
     ) -> list[Document]:
-        wanted = self._wanted(k=k, filter=filter, min_truth=min_truth)
-        return await arun_as_child(run_manager.get_child(), self._source.asearch(query, wanted))
+        source = self._source()
+        wanted = self._wanted(source, k=k, filter=filter, min_truth=min_truth)
+        return await arun_as_child(run_manager.get_child(), source.asearch(query, wanted))
 
-    def _wanted(self, *, k: int | None = None, filter: Any = None, min_truth: float | None = None) -> Wanted:
-        return Wanted(
-            k=self.k if k is None else k,
-            fetch_k=self.fetch_k,
-            min_truth=self.min_truth if min_truth is None else min_truth,
-            exact=self.exact,
-            filter=filter,
-            search_kwargs=self.search_kwargs,
-        )
+    def _source(self) -> DocumentSource:
+        """The way to search, by the fields as they are now."""
+        how: dict[str, Any] = {
+            "scorer": self.scorer,
+            "vectors": self.vectors,
+            "on_missing": self.on_missing,
+            "locate": self.locate_image,
+            "access": self.image_access,
+            "cache": self.image_cache,
+        }
+        return self._made.get((self.source, how), lambda: choose_source(self.source, **how))
+
+    def _wanted(self, source: DocumentSource, **call: Any) -> Wanted:
+        fields = type(self).model_fields
+        settings = {name: getattr(self, name) for name in ("k", "fetch_k", "min_truth", "exact")}
+        given = {name: value for name, value in settings.items() if value != fields[name].default}
+        return source.terms.wanted(call=call, settings=given, search_kwargs=self.search_kwargs)

@@ -1,9 +1,10 @@
-"""What a retriever asks of its source, and what a source is."""
+"""What a retriever asks of its source, in which terms, and what a source is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import Parameter, signature
 from typing import Any, Protocol
 
 from langchain_core.documents import Document
@@ -11,7 +12,7 @@ from langchain_core.documents import Document
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.search import check_limits
 
-__all__ = ["DocumentSource", "Wanted"]
+__all__ = ["WORDS", "DocumentSource", "SearchTerms", "Wanted", "keywords"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +25,13 @@ class Wanted:
         min_truth: leave out documents for which the query holds less than this.
         exact: search deeper until the result is proved or the source exhausted.
         filter: a filter in the source's own form.
-        search_kwargs: more arguments for the source's own search.
+        search_kwargs: more arguments for the source's own search, none of which is one of the above.
 
     Raises:
         InvalidOption: a number is out of its range.
     """
 
-    k: int
+    k: int = 4
     fetch_k: int = 1000
     min_truth: float | None = None
     exact: bool = False
@@ -45,8 +46,69 @@ class Wanted:
         check_limits(None, self.min_truth)
 
 
+WORDS = {name: name for name in ("k", "fetch_k", "min_truth", "exact", "filter")}
+"""What every source is asked for: the name in `search_kwargs` → the name in `Wanted`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchTerms:
+    """The names that `search_kwargs` may hold for a source.
+
+    Attributes:
+        words: those that mean what every source is asked for, the source's own words for it among them.
+        options: those that are handed to its search as they are; None for any.
+        function_filter: whether a filter is a function of the document.
+    """
+
+    words: Mapping[str, str] = field(default_factory=lambda: WORDS)
+    options: frozenset[str] | None = frozenset()
+    function_filter: bool = False
+
+    def wanted(
+        self, *, call: Mapping[str, Any], settings: Mapping[str, Any], search_kwargs: Mapping[str, Any]
+    ) -> Wanted:
+        """What a call asks for: its own arguments, before the retriever's settings and `search_kwargs`.
+
+        Raises:
+            InvalidOption: settings and `search_kwargs` differ, the source does not know a name, or a value is wrong.
+        """
+        asked, options = dict(settings), {}
+        for word, value in search_kwargs.items():
+            name = self.words.get(word)
+            if name is None:
+                options[word] = value
+            elif value is not None and asked.setdefault(name, value) != value:
+                raise InvalidOption(f"{name} is given twice: {asked[name]!r}, and {value!r} as search_kwargs[{word!r}]")
+        self._check_names(options)
+        asked.update({name: value for name, value in call.items() if value is not None})
+        wanted = Wanted(**asked, search_kwargs=options)
+        if self.function_filter and wanted.filter is not None and not callable(wanted.filter):
+            raise InvalidOption(
+                "this source's filter is a function of the document that says whether it may be found, "
+                f"not {type(wanted.filter).__name__}"
+            )
+        return wanted
+
+    def _check_names(self, options: Mapping[str, Any]) -> None:
+        if self.options is not None and (unknown := sorted(set(options) - self.options)):
+            known = ", ".join(sorted({*self.words, *self.options}))
+            raise InvalidOption(f"this source cannot honour {', '.join(unknown)} in search_kwargs; it knows {known}")
+
+
+def keywords(search: Callable[..., Any]) -> tuple[frozenset[str], bool]:
+    """Names of the arguments that a search takes after its subject, and whether it takes any others."""
+    parameters = list(signature(search).parameters.values())
+    named = frozenset(p.name for p in parameters[1:] if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
+    return named, any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
+
+
 class DocumentSource(Protocol):
     """A collection that gives the best documents of a query."""
+
+    @property
+    def terms(self) -> SearchTerms:
+        """What its search may be told."""
+        ...
 
     def search(self, query: str, wanted: Wanted) -> list[Document]:
         """The best documents, best first, each a new object with its reasons."""

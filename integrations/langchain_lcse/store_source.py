@@ -12,8 +12,8 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from langchain_lcse.documents import ranked_documents
-from langchain_lcse.sources import Wanted
-from langchain_lcse.stores import document_key, facts_of, refusals_of
+from langchain_lcse.sources import WORDS, SearchTerms, Wanted, keywords
+from langchain_lcse.stores import StoreFacts, document_key, facts_of, refusals_of
 from langchain_lcse.vectors import DocumentVectors
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
@@ -46,6 +46,7 @@ class StoreSource:
         self._vectors = vectors
         self._on_missing = on_missing
         self._facts = facts_of(store)
+        self.terms = _terms(store, self._facts)
         self._exhaustive = self._facts is not None and self._facts.exhaustive
         self._in_process = self._facts is not None and self._facts.in_process
 
@@ -146,6 +147,16 @@ class _Hunt:
         if new:
             self._known.update(self._source.candidates(new))
         return advance(self._steps, [[self._known[key] for key, _ in documents] for documents in keyed])
+
+
+def _terms(store: VectorStore, facts: StoreFacts | None) -> SearchTerms:
+    named, open_ended = keywords(store.similarity_search_by_vector)
+    own = named - {"k", "filter"}  # a store may mean something of its own by `fetch_k`
+    return SearchTerms(
+        words={word: name for word, name in WORDS.items() if word not in own},
+        options=own.union(facts.options) if facts else None if open_ended else own,
+        function_filter=facts is not None and facts.function_filter,
+    )
 
 
 def _arguments(wanted: Wanted) -> dict[str, Any]:

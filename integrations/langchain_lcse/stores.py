@@ -29,6 +29,8 @@ class StoreFacts:
         document_id: the id under which the store keeps a document it returned.
         exhaustive: whether a search compares with every vector, so that a result can be proved complete.
         in_process: whether it only computes and never waits, so that its async search would hold the event loop.
+        function_filter: whether its filter is a function of the document.
+        options: what its search honours besides `k`, `filter` and the arguments it names.
         refusal: the error, as (module, name), by which it refuses a vector that does not fit.
     """
 
@@ -38,6 +40,8 @@ class StoreFacts:
     document_id: Callable[[Document], Any] = lambda document: document.id
     exhaustive: bool = False
     in_process: bool = False
+    function_filter: bool = False
+    options: tuple[str, ...] = ()
     refusal: tuple[str, str] = ("builtins", "ValueError")
 
 
@@ -67,18 +71,21 @@ KNOWN_STORES = (
         read=_read_in_memory,
         exhaustive=True,
         in_process=True,
+        function_filter=True,
     ),
     StoreFacts(
         module="langchain_qdrant",
         name="QdrantVectorStore",
         read=_read_qdrant,
         document_id=lambda document: document.metadata.get("_id"),
+        options=("shard_key_selector", "timeout"),
         refusal=("langchain_qdrant.qdrant", "QdrantVectorStoreError"),
     ),
     StoreFacts(
         module="langchain_chroma",
         name="Chroma",
         read=_read_chroma,
+        options=("ids",),
         refusal=("chromadb.errors", "InvalidArgumentError"),
     ),
 )

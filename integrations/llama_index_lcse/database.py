@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from inspect import iscoroutinefunction
+from collections.abc import Mapping
+from inspect import Parameter, iscoroutinefunction, signature
 from typing import Any
 
 from llama_index.core.callbacks import CallbackManager
@@ -26,27 +27,30 @@ class DatabaseRetriever(BaseRetriever):
         nodes = DatabaseRetriever(search, top_n=5).retrieve("a kitchen but no microwave")
 
     Collections written by llama-index-vector-stores-qdrant give back their nodes; any other point becomes an image node
-    with its payload as metadata and, where it has one, its `path` as image.
+    with its payload as metadata and, where that is a text, its `path` as image.
 
     Args:
         search: A `qdrant_lcse.LogicSearch`, an `AsyncLogicSearch` (`aretrieve` only), or anything with that `query`.
-        top_n: How many nodes to return.
+        top_n: How many nodes to return; 10 if `options` has no `limit` either.
         min_truth: Leave out images for which the query holds less than this.
         options: More arguments of the search's `query`, such as `query_filter` and `candidates`.
+
+    Raises:
+        InvalidOption: a number is out of range or given twice, or the search does not take an option.
     """
 
     def __init__(
         self,
         search: Any,
         *,
-        top_n: int = 10,
+        top_n: int | None = None,
         min_truth: float | None = None,
         options: dict[str, Any] | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
-        check_limits(top_n, min_truth)
         self._search = search
-        self._arguments = {**(options or {}), "limit": top_n, "min_truth": min_truth}
+        self._arguments = _arguments(options or {}, limit=top_n, min_truth=min_truth)
+        _check_options(search, options or {})
         super().__init__(callback_manager=callback_manager)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -62,6 +66,28 @@ class DatabaseRetriever(BaseRetriever):
         return _nodes(hits.ranking)
 
 
+def _arguments(options: Mapping[str, Any], **given: Any) -> dict[str, Any]:
+    arguments = {"limit": 10, "min_truth": None, **options}
+    for name, value in given.items():
+        if value is not None:
+            if options.get(name) not in (None, value):
+                raise InvalidOption(f"{name} is given twice: {value!r}, and {options[name]!r} in options")
+            arguments[name] = value
+    check_limits(arguments["limit"], arguments["min_truth"])
+    return arguments
+
+
+def _check_options(search: Any, options: Mapping[str, Any]) -> None:
+    query = getattr(search, "query", None)
+    if query is None:
+        raise InvalidOption(f"a search has a method `query`, which {type(search).__name__} has not")
+    parameters = list(signature(query).parameters.values())[1:]
+    known = [parameter.name for parameter in parameters]
+    unknown = sorted(set(options) - set(known))
+    if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
+        raise InvalidOption(f"the search does not take {', '.join(unknown)}; it takes {', '.join(known)}")
+
+
 def _nodes(ranking: Ranking) -> list[NodeWithScore]:
     parse = ranking.parse.to_json()
     about = {"parse": parse, "mode": ranking.mode, "exact": ranking.exact, "notes": list(ranking.parse.notes)}
@@ -75,4 +101,5 @@ def _node(result: Ranked) -> BaseNode:
     payload = dict(result.candidate.payload or {})
     if "_node_content" in payload:
         return metadata_dict_to_node(payload)
-    return ImageNode(id_=str(result.id), metadata=payload, image_path=payload.get("path"))
+    path = payload.get("path")
+    return ImageNode(id_=str(result.id), metadata=payload, image_path=path if isinstance(path, str) else None)

@@ -12,9 +12,9 @@ from llama_index.core.schema import ImageType
 
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
+from lcse_plugins.made_once import MadeOnce
 from lcse_plugins.off_loop import compute
 from llama_index_lcse.fields import EncoderField, encoder_name, option_error
-from llama_index_lcse.made_once import MadeOnce
 
 __all__ = ["EncoderEmbedding"]
 

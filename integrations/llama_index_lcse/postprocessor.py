@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import llama_index.core.instrumentation as instrument
-from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
+from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -23,6 +23,7 @@ from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import ImageError, QueryError
 from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.image_sources import DEFAULT_ACCESS
+from lcse_plugins.made_once import MadeOnce
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.scorer import LogicScorer
@@ -35,7 +36,6 @@ from llama_index_lcse.fields import (
     encoder_name,
     option_error,
 )
-from llama_index_lcse.made_once import MadeOnce
 from llama_index_lcse.node_images import VectorLookup, alook_up, look_up, node_vectors, without_vector
 from llama_index_lcse.node_ranking import OnMissing, rank_nodes
 
@@ -106,6 +106,14 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
                 super().__init__(**options)
             except ValidationError as error:
                 raise option_error(error) from error
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_class_name(cls, written: Any) -> Any:
+        """What `model_dump` wrote holds the class's name beside the fields."""
+        if isinstance(written, Mapping) and written.get("class_name") == cls.class_name():
+            return {name: value for name, value in written.items() if name != "class_name"}
+        return written
 
     @classmethod
     def class_name(cls) -> str:

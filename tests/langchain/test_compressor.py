@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from langchain_lcse import LogicCompressor
 
 from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.errors import ImageError, InvalidCandidate, InvalidOption
+from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.testing import ToyEncoder
 
 QUERY = "umbrella and no person"
@@ -109,6 +111,39 @@ def test_pictures_are_encoded_once(scorer: LogicScorer, encoder: ToyEncoder, pic
 def test_wrong_settings_are_refused(scorer: LogicScorer, settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
         LogicCompressor(scorer=scorer, **settings)
+
+
+def test_an_unknown_setting_is_refused(scorer: LogicScorer) -> None:
+    with pytest.raises(InvalidOption, match="LogicCompressor has no k; it has scorer, top_n"):
+        LogicCompressor(scorer=scorer, k=3)  # type: ignore[call-arg]
+
+
+def test_copies_and_pickles_answer_alike(
+    memory: InMemoryVectorStore, scorer: LogicScorer, documents: list[Document]
+) -> None:
+    compressor = LogicCompressor(scorer=scorer, store=memory)
+    found = compressor.compress_documents(documents, QUERY)
+    assert copy.deepcopy(compressor).compress_documents(documents, QUERY) == found
+    assert pickle.loads(pickle.dumps(compressor)).compress_documents(documents, QUERY) == found
+
+
+def test_another_scorer_takes_effect_whole(encoder: ToyEncoder, pictures: list[Path]) -> None:
+    documents = [Document(page_content=path.stem, metadata={"image_path": path.as_posix()}) for path in pictures]
+    compressor = LogicCompressor(scorer=LogicScorer(ToyEncoder(dimension=8)))
+    compressor.compress_documents(documents, "red")
+    compressor.scorer = LogicScorer(encoder)
+    assert compressor.compress_documents(documents, "red") == LogicCompressor(
+        scorer=LogicScorer(encoder)
+    ).compress_documents(documents, "red")
+
+
+def test_a_shared_cache_is_used_though_it_is_empty(
+    scorer: LogicScorer, encoder: ToyEncoder, pictures: list[Path]
+) -> None:
+    documents = [Document(page_content=path.stem, metadata={"image_path": path.as_posix()}) for path in pictures]
+    cache = ImageVectorCache(encoder)
+    LogicCompressor(scorer=scorer, image_cache=cache).compress_documents(documents, "red")
+    assert len(cache) == len(pictures)
 
 
 def test_vectors_of_another_length_are_refused(memory: InMemoryVectorStore, documents: list[Document]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_lcse import LcseEmbeddings, LogicRetriever
 
-from lcse_plugins import Candidate, LogicScorer, RegionPool, VectorPool
+from lcse_plugins import Candidate, Concept, LogicScorer, Not, RegionPool, VectorPool
 from lcse_plugins.errors import InvalidOption, QueryError
 from lcse_plugins.results import Ranking
 from lcse_plugins.testing import ToyEncoder
@@ -215,6 +216,32 @@ def test_wrong_settings_are_refused(memory: InMemoryVectorStore, scorer: LogicSc
         LogicRetriever(source=memory, k="many")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="top_k"):
         LogicRetriever(source=memory).invoke("dog", top_k=3)
+    with pytest.raises(InvalidOption, match=r"LogicRetriever has no top_n; it has .*source, scorer, k, fetch_k"):
+        LogicRetriever(source=memory, top_n=3)  # type: ignore[call-arg]
+
+
+def test_a_setting_changed_later_takes_effect(memory: InMemoryVectorStore, gallery: list[Candidate]) -> None:
+    retriever = LogicRetriever(source=memory, k=12)
+    other = LogicScorer(ToyEncoder(), lambda text: Not(Concept("cat")))
+    expected = [result.id for result in other.rank("a cat", gallery)]
+    assert [d.page_content for d in retriever.invoke("a cat")] != expected
+    copied = retriever.model_copy(update={"scorer": other})
+    retriever.scorer = other
+    assert [d.page_content for d in retriever.invoke("a cat")] == expected
+    assert [d.page_content for d in copied.invoke("a cat")] == expected
+    retriever.scorer = LogicScorer(ToyEncoder(dimension=8))
+    with pytest.raises(InvalidOption, match="use one encoder for both"):
+        retriever.invoke("a cat")
+
+
+def test_copies_and_pickles_answer_alike(
+    memory: InMemoryVectorStore, scorer: LogicScorer, gallery: list[Candidate]
+) -> None:
+    for source in (memory, VectorPool.of(gallery)):
+        retriever = LogicRetriever(source=source, scorer=scorer)
+        found = retriever.invoke("no dog")
+        assert copy.deepcopy(retriever).invoke("no dog") == found
+        assert pickle.loads(pickle.dumps(retriever)).invoke("no dog") == found
 
 
 def test_an_unreadable_query_is_told(memory: InMemoryVectorStore) -> None:

@@ -184,6 +184,8 @@ def test_its_name_and_description_can_be_chosen(retriever: LogicRetriever) -> No
     assert (tool.name, tool.description) == ("find", "Finds.")
     with pytest.raises(InvalidOption):
         logic_search_tool(retriever, max_bytes=-1)
+    with pytest.raises(InvalidOption, match="max_side is at least 64 pixels, not 32"):
+        logic_search_tool(retriever, max_side=32)
 
 
 def test_another_retriever_can_be_shown_too(memory: InMemoryVectorStore) -> None:

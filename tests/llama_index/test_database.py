@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from llama_index.core.schema import ImageNode
 from llama_index.vector_stores.qdrant import QdrantVectorStore
@@ -62,3 +64,55 @@ async def test_any_other_collection_and_asynchronous_search(gallery: tuple[Logic
 def test_numbers_out_of_range_are_refused(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
     with pytest.raises(InvalidOption):
         DatabaseRetriever(object(), top_n=0)
+
+
+@pytest.fixture
+def search(gallery: tuple[LogicScorer, list[Candidate]]) -> LogicSearch:
+    """A collection whose payloads name a path only by a number."""
+    scorer, candidates = gallery
+    client = QdrantClient(":memory:")
+    size = models.VectorParams(size=len(candidates[0].vector), distance=models.Distance.COSINE)
+    client.create_collection("images", vectors_config=size)
+    points = [models.PointStruct(id=i, vector=c.vector.tolist(), payload={"path": i}) for i, c in enumerate(candidates)]
+    client.upsert("images", points=points)
+    return LogicSearch(client, "images", scorer)
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"options": {"min_truth": 0.5}}, 2),
+        ({"options": {"limit": 1}}, 1),
+        ({"options": {"limit": 1}, "top_n": 1}, 1),
+        ({"options": {"query_filter": models.Filter(must=[models.HasIdCondition(has_id=[1, 2, 3])])}}, 3),
+        ({}, 10),
+    ],
+)
+def test_options_are_honoured(search: LogicSearch, settings: dict[str, Any], found: int) -> None:
+    assert len(DatabaseRetriever(search, **settings).retrieve(QUERY)) == found
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"options": {"limit": 1}, "top_n": 2}, "limit is given twice: 2, and 1 in options"),
+        ({"options": {"min_truth": 0.1}, "min_truth": 0.5}, "min_truth is given twice"),
+        ({"options": {"min_truth": 2.0}}, "min_truth lies between"),
+        ({"options": {"tenant": 7}}, "does not take tenant; it takes .*query_filter"),
+    ],
+)
+def test_options_that_cannot_be_honoured_are_refused(search: LogicSearch, settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidOption, match=told):
+        DatabaseRetriever(search, **settings)
+
+
+def test_what_does_not_search_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="has a method `query`, which object has not"):
+        DatabaseRetriever(object())
+
+
+def test_a_path_that_is_no_text_is_none(search: LogicSearch) -> None:
+    first = DatabaseRetriever(search, top_n=1).retrieve(QUERY)[0].node
+    assert isinstance(first, ImageNode)
+    assert first.image_path is None
+    assert first.metadata["path"] == int(first.node_id)

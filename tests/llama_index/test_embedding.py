@@ -54,7 +54,13 @@ def test_images_are_encoded_in_batches(encoder: PaintedEncoder, monkeypatch: pyt
 def test_it_comes_back_from_a_dict_and_a_pickle() -> None:
     model = EncoderEmbedding(embed_batch_size=7)
     assert (model.encoder, model.model_name) == ("starter", "starter")
-    for copied in (EncoderEmbedding.from_dict(model.to_dict()), pickle.loads(pickle.dumps(model))):
+    for copied in (
+        EncoderEmbedding.from_dict(model.to_dict()),
+        EncoderEmbedding(**model.model_dump()),
+        EncoderEmbedding.model_validate(model.model_dump()),
+        EncoderEmbedding.model_validate_json(model.model_dump_json()),
+        pickle.loads(pickle.dumps(model)),
+    ):
         assert copied.to_dict() == model.to_dict()
 
 

@@ -262,6 +262,9 @@ def test_it_comes_back_from_a_dict_from_json_and_from_a_pickle() -> None:
     for copied in (
         LogicPostprocessor.from_dict(written),
         LogicPostprocessor.from_json(original.to_json()),
+        LogicPostprocessor(**original.model_dump()),
+        LogicPostprocessor.model_validate(original.model_dump()),
+        LogicPostprocessor.model_validate_json(original.model_dump_json()),
         pickle.loads(pickle.dumps(original)),
         copy.deepcopy(original),
     ):
@@ -269,6 +272,8 @@ def test_it_comes_back_from_a_dict_from_json_and_from_a_pickle() -> None:
         assert copied.config == original.config
         assert copied.calibration == original.calibration
         assert copied.images == original.images
+    with pytest.raises(InvalidOption, match="class_name"):
+        LogicPostprocessor(**{**written, "class_name": "SimilarityPostprocessor"})
 
 
 def test_a_pickle_of_one_in_use_works_on(

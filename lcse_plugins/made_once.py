@@ -1,4 +1,4 @@
-"""A value made on first use and kept, beside the fields of a component."""
+"""What is made from a component's settings on first use, and kept beside them."""
 
 from __future__ import annotations
 
