@@ -6,7 +6,9 @@ Exit codes: 0 done, 1 something could not be done (the message says what to do),
 
 from __future__ import annotations
 
+import io
 import sys
+from typing import NoReturn
 
 import click
 
@@ -43,10 +45,19 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; errors of this package become one message and exit code 1."""
+    """Run the command line; errors of this package and of the system become one message and exit code 1."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # letters it lacks come out as "?"; standard error escapes them
+        sys.stdout.reconfigure(errors="replace")
     try:
         cli(standalone_mode=True)
     except LcseError as error:
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(str(error), err=True)
-        sys.exit(1)
+        _fail(str(error))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        _fail(f"{error.filename}: {reason}" if error.filename else reason)
+
+
+def _fail(message: str) -> NoReturn:
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(message, err=True)
+    sys.exit(1)

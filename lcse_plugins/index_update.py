@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -122,8 +123,11 @@ class _Update:
         path, before, record = self.root / name, self.known.get(name), FileRecord(name, 0, 0)
         try:
             status = path.stat()
+            if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
+                raise ImageError(path, "not a regular file")
             record = FileRecord(name, status.st_size, status.st_mtime_ns)
-            if before and (before.size, before.mtime_ns) == (record.size, record.mtime_ns):
+            # A file without a hash was never read: what stood in the way may be gone, and its time would not tell.
+            if before and before.sha256 and (before.size, before.mtime_ns) == (record.size, record.mtime_ns):
                 return before, None
             if record.size > MAX_BYTES:
                 raise ImageError(path, f"{record.size:,} bytes are too many; at most {MAX_BYTES:,} are read")
@@ -156,7 +160,7 @@ class _Update:
         fresh = sum(record.row is None and record.fault is None for record in met)
         shape = (fresh, 1 + len(self.store.tiles), self.store.dimension)
         _check_vectors(vectors, (shape[0] * shape[1], shape[2]), self.encoder)
-        changed = [record for record in met if record is not self.known.get(record.path)]
+        changed = [record for record in met if record != self.known.get(record.path)]
         if changed:
             self._save(changed, vectors.reshape(shape))
         for record in met:

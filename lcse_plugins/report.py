@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import TypeAlias
 
+from lcse_plugins.errors import ImageError
 from lcse_plugins.evidence import ConceptEvidence
 from lcse_plugins.query import canonical, draw
 from lcse_plugins.results import Ranked, Ranking
@@ -23,6 +25,8 @@ __all__ = ["Comparison", "render_report", "write_report"]
 THUMBNAIL_SIDE = 256
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+_Pictures: TypeAlias = "dict[Path, str | ImageError]"  # what was met so far: a data URI, or why there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +48,15 @@ def write_report(path: str | Path, comparisons: Iterable[Comparison], *, title: 
     """Write the report; candidates' payloads are the paths of their pictures.
 
     Raises:
-        ImageError: a picture cannot be read.
+        OSError: the file cannot be written.
     """
     Path(path).write_text(render_report(comparisons, title=title), encoding="utf-8")
 
 
 def render_report(comparisons: Iterable[Comparison], *, title: str = "Image search by logic") -> str:
-    """The report as HTML text."""
+    """The report as HTML text; where a picture cannot be read, it says why."""
     style = (files("lcse_plugins") / "report.css").read_text(encoding="utf-8")
-    pictures: dict[Path, str] = {}
+    pictures: _Pictures = {}
     sections = "\n".join(_section(number, item, pictures) for number, item in enumerate(comparisons, start=1))
     return f"""<!doctype html>
 <html lang="en">
@@ -80,7 +84,7 @@ Bars say how much of each concept is seen: <span class="fits">green</span> where
 """
 
 
-def _section(number: int, comparison: Comparison, pictures: dict[Path, str]) -> str:
+def _section(number: int, comparison: Comparison, pictures: _Pictures) -> str:
     parse = comparison.logical.parse
     notes = "".join(f"<p class='note'>{escape(note)}</p>" for note in (*parse.notes, *filter(None, [parse.error])))
     return f"""<section aria-labelledby="query-{number}">
@@ -93,7 +97,7 @@ def _section(number: int, comparison: Comparison, pictures: dict[Path, str]) -> 
 </section>"""
 
 
-def _column(heading: str, results: Sequence[Ranked], comparison: Comparison, pictures: dict[Path, str]) -> str:
+def _column(heading: str, results: Sequence[Ranked], comparison: Comparison, pictures: _Pictures) -> str:
     logical_place = {result.id: place for place, result in enumerate(comparison.logical, start=1)}
     logical = heading != "Plain similarity"
     by_id = {result.id: result for result in comparison.logical}
@@ -101,33 +105,41 @@ def _column(heading: str, results: Sequence[Ranked], comparison: Comparison, pic
     for place, result in enumerate(results, start=1):
         # The plain column shows the evidence too: it is what logic holds against a picture.
         judged = by_id.get(result.id, result)
-        moved = "" if logical else _moved(place, logical_place.get(result.id))
+        moved = "" if logical else _moved(place, logical_place.get(result.id), len(comparison.logical))
         cards.append(_card(place, judged if logical else result, judged.evidence, moved, pictures))
     return f'<div class="column"><h3>{escape(heading)}</h3>\n<ol>\n' + "\n".join(cards) + "\n</ol></div>"
 
 
-def _moved(place: int, new_place: int | None) -> str:
+def _moved(place: int, new_place: int | None, places: int) -> str:
     if new_place is None:
-        return '<p class="moved dropped">logic drops it</p>'
+        return f'<p class="moved dropped">with logic not among the first {places}</p>'
     if new_place > place:
         return f'<p class="moved dropped">logic moves it to place {new_place}</p>'
     return ""
 
 
-def _card(
-    place: int, result: Ranked, evidence: Sequence[ConceptEvidence], moved: str, pictures: dict[Path, str]
-) -> str:
+def _card(place: int, result: Ranked, evidence: Sequence[ConceptEvidence], moved: str, pictures: _Pictures) -> str:
     name = escape(str(result.id))
     correction = "" if result.correction == 0 else f" = {result.holistic:.3f} {result.correction:+.3f}"
     bars = "\n".join(_bar(item) for item in evidence)
     return f"""<li tabindex="0">
-<img src="{_data_uri(result, pictures)}" alt="place {place}: {name}" loading="lazy">
+{_picture(place, result, pictures)}
 <p class="name"><b>{place}</b> {name}</p>
 <p class="score">score {result.score:.3f}{correction}</p>
 <dl>
 {bars}
 </dl>{moved}
 </li>"""
+
+
+def _picture(place: int, result: Ranked, pictures: _Pictures) -> str:
+    path = Path(result.candidate.payload)
+    if path not in pictures:
+        pictures[path] = _data_uri(path)
+    picture = pictures[path]
+    if isinstance(picture, ImageError):
+        return f'<p class="missing">This picture could not be shown: {escape(picture.reason)}</p>'
+    return f'<img src="{picture}" alt="place {place}: {escape(str(result.id))}" loading="lazy">'
 
 
 def _bar(item: ConceptEvidence) -> str:
@@ -140,10 +152,10 @@ def _bar(item: ConceptEvidence) -> str:
     )
 
 
-def _data_uri(result: Ranked, pictures: dict[Path, str]) -> str:
-    path = Path(result.candidate.payload)
-    if path not in pictures:
+def _data_uri(path: Path) -> str | ImageError:
+    try:
         thumbnail = jpeg_thumbnail(path, max_side=THUMBNAIL_SIDE)
-        assert thumbnail is not None
-        pictures[path] = "data:image/jpeg;base64," + base64.b64encode(thumbnail).decode("ascii")
-    return pictures[path]
+    except ImageError as error:
+        return error
+    assert thumbnail is not None
+    return "data:image/jpeg;base64," + base64.b64encode(thumbnail).decode("ascii")

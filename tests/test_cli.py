@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -155,6 +156,24 @@ def test_search_writes_a_report(index: Path, tmp_path: Path) -> None:
     assert "With logic" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+def test_a_report_is_written_without_a_deleted_picture(tmp_path: Path) -> None:
+    shutil.copytree(PHOTOS, tmp_path / "photos")
+    run("index", tmp_path / "photos", "--out", tmp_path / "i")
+    (tmp_path / "photos" / "coffee.jpg").unlink()
+    run("search", tmp_path / "i", "a cup and no cat", "--html", tmp_path / "r.html")
+    assert "could not be shown: there is no such file" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_an_empty_answer_says_what_would_help(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "notes.jpg").write_text("not a picture")
+    run("index", tmp_path / "photos", "--out", tmp_path / "i")
+    said = run("search", tmp_path / "i", "no cat").output
+    assert "no picture" in said
+    assert "--min-truth" not in said
+    assert "lower --min-truth" in run("search", index, "a giraffe", "--min-truth", 1).output
+
+
 @pytest.mark.parametrize("mode", ["anchored", "factored", "routed"])
 @pytest.mark.parametrize("query", ["a cup and no cat", "a cup or a cat", "neither a cup nor a cat", "no cat"])
 def test_explained_sums_add_up(index: Path, mode: str, query: str) -> None:
@@ -216,11 +235,20 @@ def test_demo_tells_the_story(tmp_path: Path) -> None:
         (["search", "INDEX", "a AND"], "^"),
         (["explain", "INDEX", "no cat", "nowhere.jpg"], "not in the index"),
         (["search", "INDEX", "no cat", "--calibration", "missing.json"], "calibration"),
+        (["search", "no-such-index", "no cat", "--html", "nodir/r.html"], "no folder nodir"),
+        (["demo", "--encoder", "starte", "--html", "nodir/r.html"], "no folder nodir"),
+        (["calibrate", "no-such-labels.csv", "--out", "nodir/c.json"], "no folder nodir"),
+        (["search", "no-such-index", "--queries", "binary"], "not UTF-8"),
+        (["parse", "--file", "binary"], "not UTF-8"),
+        (["demo", "--photos", "broken"], "notes.jpg: not a picture"),
     ],
 )
 def test_mistakes_get_help(arguments: list[str], advice: str, index: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    places = {"INDEX": str(index), "empty": str(tmp_path / "empty")}
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "notes.jpg").write_text("not a picture")
+    (tmp_path / "binary").write_bytes(b"no c\xe4t\n")
+    places = {"INDEX": str(index), **{name: str(tmp_path / name) for name in ("empty", "broken", "binary")}}
     result = CliRunner().invoke(cli, [places.get(argument, argument) for argument in arguments])
     assert isinstance(result.exception, LcseError)
     assert advice in str(result.exception)
@@ -243,12 +271,37 @@ def test_misunderstood_commands_exit_with_2(arguments: list[str], advice: str) -
     assert advice in result.output
 
 
+def shell(*arguments: Any, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from lcse_plugins.cli import main; main()", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    return subprocess.run(command, capture_output=True, encoding=encoding, env=environment, check=False)
+
+
 def test_errors_reach_the_shell_as_one_message() -> None:
-    command = [sys.executable, "-c", "from lcse_plugins.cli import main; main()", "search", "nowhere", "a cat"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = shell("search", "nowhere", "a cat")
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_fault_of_the_system_reaches_the_shell_as_one_line(index: Path) -> None:
+    done = shell("search", index, "no cat", "--html", "/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device\n"
+
+
+def test_letters_the_output_lacks_are_replaced() -> None:
+    done = shell("demo", "--photos", PHOTOS, "-q", "a cup and no cat", encoding="cp1252")
+    assert done.returncode == 0, done.stderr
+    assert "cup ? (" in done.stdout
+    assert shell("parse", "no 猫", encoding="cp1252").stdout == "NOT ?\n"
+
+
+def test_json_is_exact_in_every_output() -> None:
+    for encoding in ("utf-8", "cp1252"):
+        done = shell("parse", "--json", "no 猫", encoding=encoding)
+        assert json.loads(done.stdout)["query"] == "no 猫", done.stderr
 
 
 def test_parsing_starts_without_the_heavy_parts() -> None:

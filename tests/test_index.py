@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -109,6 +110,13 @@ def test_an_index_holds_one_vector_per_picture(photos: Path, tmp_path: Path, enc
     index.verify()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
+def test_a_pipe_is_not_waited_for(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    os.mkfifo(photos / "pipe.png")
+    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert [fault.reason for fault in report.broken] == ["not a regular file"]
+
+
 def test_a_second_run_encodes_nothing(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     before = vectors_file(tmp_path / "idx").read_bytes()
@@ -161,6 +169,31 @@ def test_broken_files_are_listed_and_tried_again_only_when_changed(
     report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     assert (report.added, report.removed, report.unchanged) == (1, 0, 22)
     assert [Path(error.source).name for error in report.broken] == ["00.png", "dangling.png", "half.jpg"]
+    assert_same_as_fresh(photos, tmp_path, encoder)
+
+
+def test_a_file_that_could_not_be_read_is_tried_again(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photos / "half.jpg").write_bytes(b"\xff\xd8\xff\xe0 cut short")
+    locked, read, read_bytes = {"00.png"}, list[str](), Path.read_bytes
+
+    def guarded(path: Path) -> bytes:
+        read.append(path.name)
+        if path.name in locked:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", guarded)
+    for _ in range(2):
+        report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+        assert report.broken[0].reason == "cannot be read (Permission denied)"
+    locked.clear()
+    read.clear()
+    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert (report.added, report.unchanged) == (1, 22)
+    assert [Path(error.source).name for error in report.broken] == ["half.jpg"]
+    assert read == ["00.png"]  # a broken picture was read before: its bytes are the same
     assert_same_as_fresh(photos, tmp_path, encoder)
 
 

@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from lcse_plugins import Candidate, LogicScorer, ScoringConfig
-from lcse_plugins.errors import ImageError
 from lcse_plugins.report import Comparison, render_report, write_report
 from lcse_plugins.testing import ToyEncoder
 
@@ -69,11 +68,16 @@ def test_is_one_modest_file(tmp_path: Path) -> None:
     assert 2_000 < (tmp_path / "r.html").stat().st_size < 100_000
 
 
-def test_a_vanished_picture_is_named(tmp_path: Path) -> None:
-    shown = comparison(tmp_path, ["umbrella.png"], "no person")
+def test_a_picture_that_cannot_be_shown_says_why(tmp_path: Path) -> None:
+    shown = comparison(tmp_path, ["umbrella.png", NASTY, "bench.png"], "no person")
     (tmp_path / "umbrella.png").unlink()
-    with pytest.raises(ImageError, match=r"umbrella\.png"):
-        render_report([shown])
+    (tmp_path / NASTY).write_bytes(b"no picture")
+    page = render_report([shown])
+    assert page.count("This picture could not be shown: there is no such file") == 2
+    assert page.count("This picture could not be shown: not a picture in a known format") == 2
+    assert page.count("<img ") == 2
+    assert page.count("</b> umbrella.png") == 2
+    assert "<script" not in page
 
 
 def test_notes_and_parser_errors_are_shown(tmp_path: Path) -> None:

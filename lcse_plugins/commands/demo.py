@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.resources import as_file, files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lcse_plugins.commands.options import encoder_option, json_option, load, progress_bar
+from lcse_plugins.commands.options import check_writable, encoder_option, json_option, load, print_json, progress_bar
+from lcse_plugins.errors import ImageError
 
 if TYPE_CHECKING:
     from lcse_plugins.report import Comparison
@@ -42,7 +42,12 @@ SKIMAGE_PHOTOS = (
 @click.command(epilog="Example: lcse demo --photos ~/Pictures -q 'a beach without people' --html beach.html")
 @click.option("--photos", type=click.Path(path_type=Path), help="A folder of your own pictures.")
 @click.option("--query", "-q", "queries", multiple=True, help="A query; may be given several times.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the picture report here.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=check_writable,
+    help="Write the picture report here.",
+)
 @click.option(
     "-k", "shown", type=click.IntRange(1), default=3, show_default=True, help="Pictures to show of each ranking."
 )
@@ -66,6 +71,9 @@ def demo(
         with progress_bar("encoding") as progress:
             report = ImageIndex.build(folder, Path(work) / "index", encoder=model, progress=progress)
         index = ImageIndex.open(Path(work) / "index", encoder=model)
+        if not len(index):
+            reason = f"none of its {len(report.broken)} picture files can be used; the first is {report.broken[0]}"
+            raise ImageError(folder, reason)
         plain = LogicScorer(model, config=ScoringConfig(mode="holistic"))
         logical = LogicScorer(model)
         comparisons = [
@@ -111,7 +119,7 @@ def _print(comparison: Comparison, shown: int, as_json: bool) -> None:
         record = comparison.logical.to_json()
         record["results"] = record["results"][:shown]
         record["plain"] = [result.id for result in comparison.plain[:shown]]
-        click.echo(json.dumps(record, ensure_ascii=False))
+        print_json(record)
         return
     click.secho(f"\n“{parse.text}”", bold=True)
     rows = [

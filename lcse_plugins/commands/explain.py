@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lcse_plugins.commands.options import json_option, make_scorer, scoring_options
+from lcse_plugins.commands.options import json_option, make_scorer, print_json, scoring_options
 from lcse_plugins.query import canonical, draw
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def explain(index_path: Path, query: str, image: str, as_json: bool, **scoring: 
     encoded = scorer.encode(query)
     ranking = rank_pool(encoded, pool)
     if as_json:
-        click.echo(json.dumps({**ranking[0].to_json(), "query": query, "mode": ranking.mode}, ensure_ascii=False))
+        print_json({**ranking[0].to_json(), "query": query, "mode": ranking.mode})
     else:
         click.echo("\n".join(_steps(encoded, ranking[0], views=_views(encoded, pool))))
 

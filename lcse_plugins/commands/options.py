@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, get_args
 
 import click
 
 from lcse_plugins.config import DEFAULT_CONFIG, Aggregator, HolisticText, Mode, ScoringConfig
+from lcse_plugins.errors import InvalidOption, QueryError
 
 if TYPE_CHECKING:
     from lcse_plugins.encoders import Encoder
     from lcse_plugins.scorer import LogicScorer
 
-__all__ = ["encoder_option", "json_option", "load", "make_scorer", "progress_bar", "scoring_options"]
+__all__ = [
+    "check_writable",
+    "encoder_option",
+    "json_option",
+    "load",
+    "make_scorer",
+    "print_json",
+    "progress_bar",
+    "query_lines",
+    "scoring_options",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +68,43 @@ def scoring_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def check_writable(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file that cannot be written now, not after the work; the callback of an option.
+
+    Raises:
+        InvalidOption: its folder is missing, or one may not write there.
+    """
+    if path is not None and not path.parent.is_dir():
+        raise InvalidOption(f"{path} cannot be written: there is no folder {path.parent}")
+    if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidOption(f"{path} cannot be written: permission denied")
+    return path
+
+
+def query_lines(stream: TextIO) -> Iterator[str]:
+    """The queries of a file, one a line.
+
+    Raises:
+        QueryError: the file is not text.
+    """
+    try:
+        for line in stream:
+            if line.strip():
+                yield line.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise QueryError(f"{stream.name} is not UTF-8 text; save it as UTF-8, one query a line") from error
+
+
+def print_json(value: object) -> None:
+    """Print a value as a line of JSON, with escapes if the output lacks one of its letters."""
+    line = json.dumps(value, ensure_ascii=False)
+    try:
+        line.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        line = json.dumps(value)
+    click.echo(line)
 
 
 def load(name: str) -> Encoder:

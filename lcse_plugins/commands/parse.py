@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import TextIO
 
 import click
 
-from lcse_plugins.commands.options import json_option
+from lcse_plugins.commands.options import json_option, print_json, query_lines
 from lcse_plugins.parsing.grammar import parse as grammar
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.query import canonical, draw
@@ -19,25 +17,19 @@ __all__ = ["parse"]
 @click.command(epilog="Example: lcse parse 'an umbrella and no person, or a raincoat'")
 @click.argument("query", required=False)
 @click.option(
-    "--file", "-f", "stream", type=click.File(encoding="utf-8"), help="One query a line; - for standard input."
+    "--file", "-f", "stream", type=click.File(encoding="utf-8-sig"), help="One query a line; - for standard input."
 )
 @json_option
 def parse(query: str | None, stream: TextIO | None, as_json: bool) -> None:
     """Show the tree of QUERY, and what a person should know about how it was read."""
     if (query is None) == (stream is None):
         raise click.UsageError("give one QUERY, or --file with one query a line")
-    for text in [query] if query is not None else _lines(stream):
+    for text in query_lines(stream) if stream is not None else [query or ""]:
         reading = grammar.read(text)
         if as_json or stream is not None:
-            click.echo(json.dumps(reading.to_json(), ensure_ascii=False))
+            print_json(reading.to_json())
         else:
             _show(reading)
-
-
-def _lines(stream: TextIO | None) -> Iterator[str]:
-    for line in stream or ():
-        if line.strip():
-            yield line.rstrip("\r\n")
 
 
 def _show(reading: Parse) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from lcse_plugins.commands.options import json_option, make_scorer, scoring_options
+from lcse_plugins.commands.options import (
+    check_writable,
+    json_option,
+    make_scorer,
+    print_json,
+    query_lines,
+    scoring_options,
+)
 
 if TYPE_CHECKING:
     from lcse_plugins.index import ImageIndex
@@ -23,10 +29,16 @@ __all__ = ["search", "show_ranking"]
 @click.argument("query", required=False)
 @click.option("-k", "limit", type=click.IntRange(1), default=10, show_default=True, help="How many pictures.")
 @click.option(
-    "--queries", type=click.File(encoding="utf-8"), metavar="FILE", help="One query a line; prints JSON lines."
+    "--queries", type=click.File(encoding="utf-8-sig"), metavar="FILE", help="One query a line; prints JSON lines."
 )
 @click.option("--min-truth", type=click.FloatRange(0, 1), help="Leave out pictures for which the query holds less.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a picture report.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=check_writable,
+    metavar="FILE",
+    help="Write a picture report.",
+)
 @scoring_options
 @json_option
 def search(
@@ -46,15 +58,17 @@ def search(
         raise click.UsageError("give one QUERY, or --queries with one query a line")
     if html is not None and query is None:
         raise click.UsageError("--html goes with one QUERY")
+    texts = [line.strip() for line in query_lines(queries)] if queries is not None else [query or ""]
     scorer = make_scorer(**scoring)
     index = ImageIndex.open(index_path, encoder=scorer.encoder)
-    texts = [query] if query is not None else [line.strip() for line in queries or () if line.strip()]
     for text in texts:
         ranking = scorer.search(text, index, limit=limit, min_truth=min_truth)
         if as_json or queries is not None:
-            click.echo(json.dumps(_as_json(ranking), ensure_ascii=False))
-        else:
+            print_json(_as_json(ranking))
+        elif len(index):
             show_ranking(ranking)
+        else:
+            click.echo(f"the index {index_path} holds no picture that can be used; `lcse index` says why")
         if html is not None:
             _write_report(html, ranking, scorer, index, limit)
 
