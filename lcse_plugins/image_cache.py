@@ -7,7 +7,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from PIL.Image import Image
@@ -44,6 +46,10 @@ class ImageVectorCache:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy begins empty: what is being encoded cannot be handed over."""
+        return partial(type(self), capacity=self._capacity, batch_size=self._batch_size), (self.encoder,)
 
     def vectors(self, pictures: Iterable[bytes | ImageError]) -> list[FloatArray | ImageError]:
         """The (d,) vector of each picture, in order; for one that cannot be decoded, its error.

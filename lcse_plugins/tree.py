@@ -82,6 +82,8 @@ class Concept(_Combinable):
             raise QueryError("a concept needs at least one visible character")
         if len(text) > MAX_TEXT:
             raise QueryTooComplex(f"a concept has {len(text)} characters; at most {MAX_TEXT} are read")
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise QueryError(f"{text!r:.80} holds bytes that are no letters; write it in UTF-8")
         object.__setattr__(self, "text", text)
 
 

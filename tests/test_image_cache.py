@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -171,6 +172,15 @@ def test_vectors_that_cannot_be_used_are_refused(rows: FloatArray, monkeypatch: 
 def test_sizes_out_of_range_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidOption, match="at least 1"):
         ImageVectorCache(ToyEncoder(), **options)
+
+
+def test_a_copy_begins_empty() -> None:
+    cache = ImageVectorCache(ToyEncoder(), capacity=3, batch_size=2)
+    cache.vectors(PICTURES)
+    copied = pickle.loads(pickle.dumps(cache))
+    assert (len(cache), len(copied)) == (3, 0)
+    np.testing.assert_array_equal(copied.vectors(PICTURES), cache.vectors(PICTURES))
+    assert len(copied) == 3
 
 
 def test_pictures_are_found_at_their_locations(tmp_path: Path) -> None:

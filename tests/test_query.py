@@ -47,6 +47,9 @@ def test_concept_text_is_folded_and_checked() -> None:
         Concept(" \t")
     with pytest.raises(QueryTooComplex, match="10001 characters"):
         Concept("x" * 10_001)
+    with pytest.raises(QueryError, match="UTF-8"):
+        Concept(b"caf\xe9".decode("utf-8", errors="surrogateescape"))
+    assert Concept("café 🐕").text == "café 🐕"
 
 
 @pytest.mark.parametrize(("kind", "content"), [(And, ()), (Or, ("dog",)), (Not, "dog"), (Concept, 3)])
