@@ -7,12 +7,12 @@ what it stands for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lcse_plugins.errors import QueryTooComplex
 from lcse_plugins.parsing.coordination import join_or_describe, read_commas
-from lcse_plugins.parsing.items import GROUPS, NEGATIONS, Item, is_negation, is_words, tag_at
+from lcse_plugins.parsing.items import GROUPS, NEGATIONS, Item, is_negation, is_words, negation_of, tag_at
 from lcse_plugins.parsing.phrases import Phrases
 
 __all__ = ["settle"]
@@ -151,7 +151,7 @@ def _absence(items: list[Item], phrases: Phrases) -> list[Item]:
         while at >= 0 and out[at].tag == "words":
             out[at] = Item("words", out[at].words, negated=True)
             before = tag_at(out, at - 1)
-            alike = is_words(out, at - 2) and phrases.simple(out[at - 2].words)
+            alike = is_words(out, at - 2) and phrases.simple(out[at - 2].words) and negation_of(out, at - 2) is None
             if not (many and before in ("and", "comma") and alike and not phrases.stated(out[at - 2].words)):
                 break
             at -= 2
@@ -194,9 +194,32 @@ def _until(items: Sequence[Item], at: int, step: int) -> list[Item]:
     return part if step > 0 else part[::-1]
 
 
+def _host(out: list[Item], hosts: Mapping[int, int], phrases: Phrases) -> tuple[int, bool]:
+    """Where the phrase stands that the last item speaks about, and whether only a joint is between them.
+
+    The words that led up to the item are cut off. What is itself negated is no host; `hosts` knows whose it is:
+    `a bridge, no boats, no people | , at night`.
+    """
+    place = len(out) - 2
+    if is_words(out, place) and not (out[-1].tag in GROUPS and phrases.acts(out[place].words)):
+        kept = phrases.without_dangling(out[place].words)
+        dropped = out[place].words[len(kept) :]
+        joint = [Item("and", dropped)] if kept and any(word.low == "and" for word in dropped) else []
+        out[place : place + 1] = [*([Item("words", kept)] if kept else []), *joint]  # "cats and I do not want"
+        place = len(out) - 2
+    joined = tag_at(out, place) in ("and", "but", "comma")
+    place -= joined
+    if is_words(out, place) and (joined or tag_at(out, place - 1) in NEGATIONS):
+        negation = negation_of(out, place)
+        if negation is not None:
+            return hosts.get(negation, -1), False
+    return place, joined
+
+
 def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
     """Give back to the phrase in front of a negation what speaks about it: `a man without a shirt | in a park`."""
     out: list[Item] = []
+    hosts: dict[int, int] = {}  # where each negation stands, and the phrase in front that it speaks about
     at = 0
     while at < len(items):
         item = items[at]
@@ -204,26 +227,20 @@ def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
         at += 1
         if item.tag not in NEGATIONS and item.tag not in GROUPS:
             continue
-        place = len(out) - 2
-        if is_words(out, place) and not (item.tag in GROUPS and phrases.acts(out[place].words)):
-            out[place] = Item("words", phrases.without_dangling(out[place].words))
-            if not out[place].words:
-                del out[place]
-                place -= 1
-        elif tag_at(out, place) in ("and", "but", "comma"):
-            place -= 1
-        if item.tag not in ("no", "without", "not") or not is_words(items, at):
+        place, joined = _host(out, hosts, phrases)
+        hosts[len(out) - 1] = place
+        if item.tag not in ("no", "without", "not", "neither") or not is_words(items, at):
             continue
         if not is_words(out, place) or not phrases.content(out[place].words):
             continue
-        if (
-            place < len(out) - 2 and item.tag == "not" and phrases.waits(out[place].words, items[at].words)
-        ):  # "a black but not big dog"
+        if joined and item.tag == "not" and phrases.waits(out[place].words, items[at].words):
             (host, _), _ = phrases.share([out[place].words, items[at].words], marked=True)
-            out[place] = Item("words", host)
+            out[place] = Item("words", host)  # "a black but not big dog"
         reach, rest = phrases.scope(phrases.without_leading(items[at].words))
         end = at
         while tag_at(items, end + 1) in ("or", "nor", "comma") and is_words(items, end + 2):
+            if tag_at(items, end + 1) == "comma" and phrases.places(items[end + 2].words):
+                break
             end += 2
         if not rest and end > at and tag_at(items, end - 1) != "comma":
             reach, rest = phrases.scope(phrases.unrequested(items[end].words))
@@ -236,14 +253,10 @@ def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
             while tag_at(items, at) in ("and", "comma") and is_words(items, at + 1):
                 rest = [*rest, *items[at].words, *items[at + 1].words]
                 at += 2
-        if (
-            not rest
-            and tag_at(items, at + 1) == "comma"
-            and is_words(items, at + 2)
-            and phrases.places(items[at + 2].words)
-        ):
-            out.append(items[at])
-            rest = items[at + 2].words
-            at += 3
+        clause = tag_at(items, end + 1) == "comma" and is_words(items, end + 2)  # ", at night"
+        if clause and not rest and (end == at or tag_at(items, end - 1) != "comma"):
+            out.extend(items[at : end + 1])
+            rest = items[end + 2].words
+            at = end + 3
         out[place] = Item("words", [*out[place].words, *rest])
     return out

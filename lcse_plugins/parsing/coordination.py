@@ -15,8 +15,11 @@ def join_or_describe(items: list[Item], phrases: Phrases) -> list[Item]:
     """Things joined by `and` are logic when each is a thing by itself; otherwise the row is a description."""
     out: list[Item] = []
     at = 0
+    reached = False
     while at < len(items):
-        scoped = tag_at(out, len(out) - 1) in (*NEGATIONS, *GROUPS)
+        before = tag_at(out, len(out) - 1)
+        reached = before in NEGATIONS or (reached and before in ("words", "or", "nor"))  # "no cars or | buses, trees"
+        scoped = reached or before in GROUPS
         end = at
         while is_words(items, end) and tag_at(items, end + 1) in ("and", "comma") and is_words(items, end + 2):
             end += 2
@@ -70,6 +73,8 @@ def read_commas(items: list[Item]) -> list[Item]:
         item = out[at]
         if item.tag == "or" and _balanced(out, at):
             item.tag = "weak or"
+        elif item.tag == "nor" and is_negation(out, at + 1):  # "no dogs nor without cats"
+            out[at] = Item("and", item.words)
         elif item.tag in ("and", "or") and item.comma:
             serial = tag_at(out, at - 1) == "words" and tag_at(out, at - 2) == "comma"
             if not serial:

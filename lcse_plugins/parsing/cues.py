@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lcse_plugins.parsing.items import NEGATIONS, Item
+from lcse_plugins.parsing.items import NEGATIONS, Item, negation_of, tag_at
 from lcse_plugins.parsing.lexicon import Lexicon
 from lcse_plugins.parsing.words import Word
 
@@ -109,16 +109,22 @@ class _Tagger:
 
     def _begins(self) -> bool:
         """Whether a request may begin here."""
-        if not self._items:
+        at = len(self._items) - 1
+        if tag_at(self._items, at) == "not" and self._items[at].words[0].low == "do":  # "do not | exclude dogs"
+            at -= 1
+        if at < 0:
             return True
-        last = self._items[-1]
+        last = self._items[at]
         if last.tag == "words":
             return all(word.low in ("please", "i", "you", "can", "could", "also", "then") for word in last.words)
         return last.tag in ("stop", "comma", "but", "and", "open")
 
     def _after_negation(self) -> bool:
         """Whether the operand under way is a negated one: `no people | only dogs`."""
-        return len(self._items) > 1 and self._items[-1].tag == "words" and self._items[-2].tag in NEGATIONS
+        last = len(self._items) - 1
+        if tag_at(self._items, last) != "words" or negation_of(self._items, last) is None:
+            return False
+        return self._items[last].words[-1].low not in self._lexicon.words("preposition")  # "dogs with only one eye"
 
     def _means_it(self, tag: str, at: int, length: int) -> bool:
         low = self._low

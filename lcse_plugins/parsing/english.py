@@ -5,9 +5,11 @@ How the layer decides, in short; the words it knows are in `data/english.txt`:
 - `and` joins things only where each is a thing by itself (`a dog and a cat`). With a verb or a preposition in the row
   it describes one scene (`a man and a woman riding bikes`), unless `both`, `as well as` or the like marks it as logic.
 - `or` is always logic. What the first or last alternative says for all is given to each: `a cat or a dog on a sofa`.
-- A negation reaches over a list (`without dogs, cats or birds`) up to `but`, a new article after `no`, or a clause of
-  its own. A place named for the first time belongs to the phrase in front (`a man without a shirt in a park`), one
-  already known to what is absent (`a room without pictures on the wall`).
+- A negation reaches over a list (`without dogs, cats or birds`) up to `but`, a new article after `no`, a verb
+  (`and smiling`), a comma after its `or`, or a thing with a negation of its own. A place named for the first time
+  belongs to the phrase in front (`a man without a shirt in a park`), one already known to what is absent (`a room
+  without pictures on the wall`).
+- A negation of pictures undoes the next one: `no pictures without a dog`.
 - Concepts keep their words as written, without article, request and filler. `man with a beard` is one concept.
 - Text whose function words are of another language is one concept, untouched.
 """
@@ -52,7 +54,7 @@ def read_english(text: str, start: int, end: int) -> Reading:
     maker = ConceptMaker(text, tables, phrases, known)
     builder = TreeBuilder(settle(items, phrases), maker, phrases)
     query = builder.build()
-    if query is not None and builder.logic and is_constrained(query):
+    if query is not None and builder.logic and (builder.undone or is_constrained(query)):
         return _reading(query, maker)
     maker = ConceptMaker(text, tables, phrases, known)
     return _reading(

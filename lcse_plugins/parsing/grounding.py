@@ -33,28 +33,21 @@ _REACH = {
     "no": (False, True), "without": (False, True), "neither": (False, True), "nobody": (False, True),
     "imperative": (False, True), "nor": (False, True), "absent": (True, False), "not": (True, True),
     "not both": (True, True), "exclusive": (True, True), "exactly one": (True, True),
+    "rare": (True, True), "rare ahead": (False, True),
 }  # fmt: skip
-"""The grammar's tables of cues: do they negate what stands before them, what stands after them?"""
-_RARE = (
-    "hardly",
-    "barely",
-    "scarcely",
-    "rarely",
-    "seldom",
-    "none",
-    "nothing",
-    "nowhere",
-    "unlike",
-    "unless",
-    "other than",
-)
-"""Cues that the grammar leaves to the language model; they negate on either side."""
+"""The tables of cues, the grammar's and the rare ones: do they negate what stands before them, what stands after?"""
+_RARE = {
+    "rare": ("hardly", "barely", "scarcely", "rarely", "seldom", "none", "nothing", "nowhere", "unlike", "unless",
+             "other than", "xor"),
+    "rare ahead": ("besides",),
+}  # fmt: skip
+"""Cues that the grammar leaves to the language model."""
 _JOINS = frozenset(
     "and both with plus together alongside along well also too but yet while whereas although though including "
     "includes containing contains having has featuring all each besides accompanied".split()
 )
 _APART = frozenset({"and", "or", "nor", "but"})
-_OFFERS = frozenset("or either any nor alternatively otherwise else one xor whichever whatever".split())
+_OFFERS = frozenset("or either any nor alternatively otherwise else one xor unless whichever whatever".split())
 _JOIN_MARKS, _OFFER_MARKS = frozenset("&+,;:.()∧"), frozenset("/|∨")
 
 _SIGN = re.compile(r"(?<![^\s(])[-!](?=[\w\"“(])")
@@ -184,10 +177,10 @@ def _places(concept: str, words: tuple[_Word, ...]) -> list[tuple[int, ...]]:
 @lru_cache(maxsize=1)
 def _tables() -> tuple[PhraseTable, PhraseTable, PhraseTable]:
     """Phrases that hide a cue, the cues, and phrases that join."""
-    tables = lexicon().tables
+    tables = lexicon().tables | _RARE
     ahead = {phrase for tag, reach in _REACH.items() if reach == (False, True) for phrase in tables[tag]}
-    either_side = (*tables["not"], *_RARE, *(phrase for phrase in tables["absent"] if phrase in ahead))
-    cues = lexicon().phrases().add(either_side, "not")  # of equal phrases the first entered stays
+    either_side = (*tables["not"], *(phrase for phrase in tables["absent"] if phrase in ahead))
+    cues = lexicon().phrases().add(either_side, "not").add(_RARE["rare"], "rare")  # of equal phrases the first stays
     for tag in _REACH:
         cues.add(tables[tag], tag)
     return lexicon().phrases("emphatic", "fixed"), cues, lexicon().phrases("and", "but", "both")
@@ -242,7 +235,9 @@ def _must_be_negated(leaf: Concept, words: tuple[_Word, ...], cues: tuple[_Cue, 
     places = _places(leaf.text, words)
     if len(places) != 1 or Not(leaf) in _nodes(tree):
         return False
-    start = words[places[0][0]].start
+    start, end = words[places[0][0]].start, words[places[0][-1]].end
+    if any(cue.tag == "rare" and start < cue.start < end for cue in cues):  # "no people unless they wear hats"
+        return False
     for before, cue in zip((None, *cues), cues, strict=False):
         between = [word.text for word in words if cue.end <= word.start < start]
         if cue.tag in ("no", "without") and cue.end <= start and _FILLERS.issuperset(between):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lcse_plugins.parsing.words import Word
 
-__all__ = ["GROUPS", "NEGATIONS", "Item", "is_negation", "is_words", "tag_at"]
+__all__ = ["GROUPS", "NEGATIONS", "Item", "is_negation", "is_words", "negation_of", "tag_at"]
 
 NEGATIONS = frozenset({"no", "without", "not", "neither", "not both"})
 GROUPS = frozenset({"both", "either", "exactly one"})
@@ -47,3 +47,14 @@ def is_words(items: Sequence[Item], at: int) -> bool:
 def is_negation(items: Sequence[Item], at: int) -> bool:
     """Whether a negation stands here."""
     return tag_at(items, at) in NEGATIONS or (tag_at(items, at) == "words" and items[at].negated)
+
+
+def negation_of(items: Sequence[Item], at: int) -> int | None:
+    """Where the negation stands that reaches the operand here over a list: `no` for the birds of `no dogs or birds`."""
+    listed = False
+    while tag_at(items, at - 1) in ("or", "nor") or (listed and tag_at(items, at - 1) == "comma"):
+        if not is_words(items, at - 2):
+            return None
+        at -= 2
+        listed = True
+    return at - 1 if tag_at(items, at - 1) in NEGATIONS else None

@@ -21,6 +21,7 @@ class Phrases(Filler):
         self._verb = lexicon.words("verb")
         self._ing_noun = lexicon.words("ing noun")
         self._action = lexicon.words("action")
+        self._taking = lexicon.words("taking")
         self._adjective = lexicon.words("adjective")
         self._material = lexicon.words("material")
         self._showing = lexicon.words("showing")
@@ -119,6 +120,19 @@ class Phrases(Filler):
     def acts(self, chunk: Chunk) -> bool:
         """Whether the chunk ends in a verb that takes what follows: `a woman holding` (both a bag and a hat)."""
         return len(chunk) > 1 and chunk[-1].low.endswith("ing") and chunk[-1].low not in self._showing
+
+    def verbal(self, chunk: Chunk) -> bool:
+        """Whether the chunk says what someone does: `smiling`, `riding a bike`, `wearing gloves`."""
+        low = [word.low for word in chunk[:2]]
+        if not low or not low[0].endswith("ing") or len(low[0]) < 5:
+            return False
+        if len(low) == 1:
+            return low[0] not in self._ing_noun or low[0] in self._action
+        return low[1] in self._determiner or low[1] in self._preposition or low[0] in self._taking
+
+    def maybe_verbal(self, chunk: Chunk) -> bool:
+        """Whether the chunk could say what someone does, or what a thing is like: `chopping onions`, `jumping dogs`."""
+        return len(chunk) > 1 and chunk[0].low.endswith("ing") and chunk[0].low not in self._ing_noun
 
     def universal(self, low: str) -> bool:
         """Whether a word means all there is: `all animals` (but dogs)."""

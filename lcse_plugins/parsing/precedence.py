@@ -12,20 +12,24 @@ from lcse_plugins.errors import QueryTooComplex
 from lcse_plugins.parsing.concepts import ConceptMaker
 from lcse_plugins.parsing.items import GROUPS, NEGATIONS, Item, is_negation, is_words, tag_at
 from lcse_plugins.parsing.phrases import Phrases
+from lcse_plugins.parsing.reach import group_goes_on, negation_goes_on
 from lcse_plugins.parsing.words import Word
 from lcse_plugins.query import MAX_DEPTH, And, Concept, Not, Or, Query
 
 __all__ = ["TreeBuilder"]
 
 Chunk = list[Word]
-_DO = frozenset({"do", "does", "did"})
-_INFINITIVES = frozenset({"have", "contain", "show", "include", "feature"})
 _LOOSE = frozenset({"or", "nor", "and", "list"})
 _OPENERS = NEGATIONS | GROUPS | {"words", "open"}
 
 
 class TreeBuilder:
-    """Reads a row of items once; afterwards `logic` says whether an operator was among them."""
+    """Reads a row of items once.
+
+    Attributes:
+        logic: whether an operator was among them.
+        undone: whether one negation undid another: `no pictures without a dog`.
+    """
 
     def __init__(self, items: Sequence[Item], maker: ConceptMaker, phrases: Phrases) -> None:
         self._items = items
@@ -35,6 +39,7 @@ class TreeBuilder:
         self._depth = 0
         self._in_either = 0
         self.logic = False
+        self.undone = False
 
     def _peek(self) -> str:
         """The tag of the next item."""
@@ -140,10 +145,12 @@ class TreeBuilder:
                         self._at += 1
                 self._at += 1
                 return _joined(And, inside)
+            case "neither" if self._undoes():  # "none of the pictures without dogs"
+                return self._negation()
             case "both" | "either" | "exactly one" | "neither" | "not both":
                 self._at -= 1
                 return self._group(item)
-        return self._negation(item)
+        return self._negation()
 
     # ------------------------------------------------------------------------------------ groups and negation
 
@@ -155,6 +162,7 @@ class TreeBuilder:
         joints = {"both": {"and"}, "not both": {"and"}}.get(item.tag, _LOOSE if loose else {"or"})
         parts: list[Query | None] = []
         chunks: list[Chunk] = []
+        closed = False
         self._in_either += 1
         while True:
             whole = item.tag == "either" and not loose and (self._or_ahead() or len(chunks) < len(parts))
@@ -168,6 +176,12 @@ class TreeBuilder:
                 parts.append(self._factor())
             if self._peek() not in joints:
                 break
+            if item.tag == "neither":
+                goes_on, doubt = group_goes_on(self._items, self._at, self._phrases, closed=closed)
+                self._maker.ambiguous |= doubt
+                if not goes_on:
+                    break
+                closed |= self._peek() in ("or", "nor")
             self._at += 1
         self._in_either -= 1
         if len(chunks) == len(parts):
@@ -195,59 +209,51 @@ class TreeBuilder:
                 return False
         return False
 
-    def _negation(self, item: Item) -> Query | None:
+    def _negation(self) -> Query | None:
         odd = True
-        while self._peek() in ("no", "without", "not"):
-            item = self._items[self._at]
+        while (pictures := self._undoes()) or self._peek() in ("no", "without", "not"):
+            before = self._items[self._at - 1].words  # "no image with" (no dog)
+            self.undone |= pictures or self._peek() == "without" or bool(self._phrases.pictures(before))
+            odd ^= not pictures
             self._at += 1
-            odd = not odd
         if not is_words(self._items, self._at):
             all_of = self._peek() == "both"
             inner = self._factor()
             if all_of and isinstance(inner, And):  # "lacking both a bed and a window"
                 inner = Or(inner.children)
             return _negated(inner) if odd else inner
-        chunks = [self._items[self._at].words]
+        cue, chunks = self._at - 1, [self._items[self._at].words]
         self._at += 1
         marked = self._peek() == "nor"
-        while self._reaches(item, chunks[0]):
+        while self._reaches(cue):
             chunks.append(self._items[self._at + 1].words)
             self._at += 2
+        self._maker.ambiguous |= self._peek() == "without"  # "no dogs without leashes"
+        self._maker.ambiguous |= not odd and (len(chunks) > 1 or self._peek() == "or")
         inner = _joined(Or, self._maker.concepts(chunks, absent=odd, marked=marked))
         return _negated(inner) if odd else inner
 
-    def _reaches(self, negation: Item, first: Chunk) -> bool:
-        """Whether the negation of `first` goes on over the next thing of the list."""
-        joint, kind = self._peek(), negation.tag
+    def _undoes(self) -> bool:
+        """Whether the negation just read speaks of pictures only, and the next one of what they lack."""
+        if not is_words(self._items, self._at) or not is_negation(self._items, self._at + 1):
+            return False
+        words = self._items[self._at].words
+        if not self._phrases.pictures(words) or self._phrases.content(words):
+            return False
+        hosted = is_words(self._items, self._at - 2) and bool(self._phrases.content(self._items[self._at - 2].words))
+        self._maker.ambiguous |= hosted  # "a room with no pictures without frames"
+        return not hosted
+
+    def _reaches(self, cue: int) -> bool:
+        """Whether the negation at `cue` goes on over the next thing of the list."""
+        joint = self._peek()
         if joint not in ("and", "or", "nor", "weak or") or not is_words(self._items, self._at + 1):
             return False
-        if joint == "nor":
-            return True
-        if joint != "and" and self._in_either:
+        if joint in ("or", "weak or") and self._in_either:
             return False
-        if self._items[self._at].framed:  # "that does not ring or have a screen"
-            return (
-                joint == "or" and self._items[self._at].words[-1].low in _INFINITIVES and negation.words[0].low in _DO
-            )
-        phrases, thing = self._phrases, self._items[self._at + 1].words
-        beyond = self._at + 3 if tag_at(self._items, self._at + 2) in ("and", "but", "weak and") else self._at + 2
-        if phrases.framed(thing) or (joint != "and" and is_negation(self._items, beyond)):
-            return False
-        if joint == "and" and is_negation(self._items, self._at + 2):
-            return False
-        if phrases.determined(thing):
-            if kind == "no":
-                self._maker.ambiguous |= joint == "or"
-                return joint == "or"
-            self._maker.ambiguous |= joint == "and" or not phrases.determined(first)
-            return joint != "and" or phrases.determined(first)
-        if joint == "and":
-            self._maker.ambiguous |= kind == "no"
-            if kind == "not" and phrases.adjectival(first) and not phrases.adjectival(thing):
-                return False  # "bottles that are not open and glasses"
-            alike = kind != "no" or phrases.described(thing) <= phrases.described(first)
-            return alike and (phrases.governor(thing) is None or phrases.governor(first) is not None)
-        return True
+        goes_on, doubt = negation_goes_on(self._items, cue, self._at, self._phrases)
+        self._maker.ambiguous |= doubt
+        return goes_on
 
 
 class _Row:

@@ -1,4 +1,4 @@
-"""Reading the list of natural queries, `queries.txt`, and its compact trees."""
+"""Reading the lists of queries (`queries.txt`, `misread.txt`, `doubtful.txt`) and their compact trees."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import NamedTuple
 from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, leaves
 
 QUERIES = Path(__file__).with_name("queries.txt")
+MISREAD = Path(__file__).with_name("misread.txt")
+DOUBTFUL = Path(__file__).with_name("doubtful.txt")
 _TOKEN = re.compile(r"`([^`]*)`|([&|;!()])|([^&|;!()`]+)")
 
 

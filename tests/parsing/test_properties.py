@@ -59,6 +59,7 @@ def test_a_formatted_tree_reads_back(tree: Query) -> None:
 @pytest.mark.parametrize(
     "piece",
     ["not ", "no a or ", "(", ")", "(a or ", '"', '\\"', "a, ", "either ", "neither a ", "“", "犬", "🙂", "a & ", "-a ",
+     "no a, no b, ", "neither a, ", "a or only ", "no pictures without ",
      "a-less ", "is missing ", "red or ", "a on ", "NOT ", "((a)) ", "please ", "but no a ", "a riding a ", "\ud800"],
 )  # fmt: skip
 def test_long_and_odd_texts_end_in_bounded_time(piece: str) -> None:
