@@ -92,7 +92,7 @@ UNUSABLE: dict[str, tuple[Fault, str]] = {
     "no choices": (Send(body=b'{"choices": []}'), "reply is empty"),
     "half a pair": (
         says('{"nodes": [{"id": 0, "op": "concept", "text": "\\ud800", "children": []}]}'),
-        "not in the query",
+        "no letters",
     ),
     "huge": (Send(body=b" " * 1_100_000), "larger than 1,000,000 bytes"),
 }
