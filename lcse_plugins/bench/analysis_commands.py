@@ -7,16 +7,32 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from lcse_plugins.bench.command_options import Labels, Model, Run, common_options, encoder_options, label_options
+from lcse_plugins.bench.command_options import (
+    Labels,
+    Model,
+    Run,
+    common_options,
+    encoder_options,
+    file_to_write,
+    label_options,
+    used_calibration,
+    vector_options,
+)
 from lcse_plugins.commands.options import progress_bar
 from lcse_plugins.config import DEFAULT_CONFIG, Mode, ScoringConfig
+from lcse_plugins.errors import InvalidOption
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.calibration_sweep import Sweep
 
 __all__ = ["calibrate", "diagnose", "tables"]
 
-html_option = click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with charts.")
+html_option = click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    callback=file_to_write,
+    help="Write a page with charts.",
+)
 
 
 @click.command(epilog="Example: lcse bench calibrate photos/photos.jsonl --half A --html sweep.html")
@@ -25,7 +41,7 @@ html_option = click.option("--html", type=click.Path(path_type=Path, dir_okay=Fa
     "--mode", type=click.Choice(get_args(Mode)), default=DEFAULT_CONFIG.mode, show_default=True, help="To fit for."
 )
 @html_option
-@encoder_options
+@vector_options
 @common_options
 def calibrate(
     labels: Labels,
@@ -64,13 +80,15 @@ def _sweep_text(sweep: Sweep) -> str:
             "  by β  " + "  ".join(f"{beta:g}: {100 * value:.1f}" for beta, value in by_beta),
         ]
     values = ", ".join(f"{name} {100 * value:.1f} %" for name, value in sweep.unlabelled_values.items())
-    lines.append(f"without labels: μ = {sweep.unlabelled.mu:.3f}, β = {sweep.unlabelled.beta:.2f}: {values}")
+    lines.append(f"without labels: {sweep.unlabelled_note}" + (f": {values}" if values else ""))
     return "\n".join(lines)
 
 
 @click.command(epilog="Example: lcse bench diagnose photos/photos.jsonl --html diagnosis.html")
 @label_options
-@click.option("--pairs", default=60, show_default=True, help="Pairs of classes to ask about.")
+@click.option(
+    "--pairs", type=click.IntRange(min=1), default=60, show_default=True, help="Pairs of classes to ask about."
+)
 @html_option
 @encoder_options
 @common_options
@@ -100,7 +118,7 @@ def diagnose(
         html.write_text(diagnosis_page(found, title=f"Diagnosis of {data.encoder.encoder_id}"), encoding="utf-8")
     run.finish(
         diagnosis_text(found),
-        found.to_json(),
+        {**found.to_json(), "calibration": used_calibration(data.encoder, data.calibration)},
         name="diagnose",
         encoder_id=data.encoder.encoder_id,
     )
@@ -112,5 +130,8 @@ def tables(results: Path) -> None:
     """Print the tables of the README from the folder RESULTS."""
     from lcse_plugins.bench.readme_tables import readme_tables
 
-    for title, table in readme_tables(results).items():
+    found = readme_tables(results)
+    if not found:
+        raise InvalidOption(f"{results} keeps no result of which there is a table")
+    for title, table in found.items():
         click.echo(f"{title}\n\n{table}\n")

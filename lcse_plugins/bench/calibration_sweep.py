@@ -13,7 +13,7 @@ from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.fitting import CalibrationFit, Objective, fit_calibration
 from lcse_plugins.labelled import LabelledImages
-from lcse_plugins.unlabelled import estimate_calibration
+from lcse_plugins.unlabelled import FEWEST_IMAGES, estimate_calibration
 
 __all__ = ["Sweep", "sweep_calibration", "sweep_page"]
 
@@ -24,13 +24,20 @@ class Sweep:
 
     Attributes:
         fits: objective → its grid search.
-        unlabelled: μ and β from the vectors alone.
-        unlabelled_values: objective → what they reach, in [0, 1].
+        unlabelled: μ and β from the vectors alone; None where there are too few.
+        unlabelled_values: objective → what they reach, in [0, 1]; empty without them.
     """
 
     fits: Mapping[str, CalibrationFit]
-    unlabelled: Calibration
+    unlabelled: Calibration | None
     unlabelled_values: Mapping[str, float]
+
+    @property
+    def unlabelled_note(self) -> str:
+        """μ and β from the vectors alone, or why there are none."""
+        if self.unlabelled is None:
+            return f"skipped, it needs at least {FEWEST_IMAGES} images"
+        return f"μ = {self.unlabelled.mu:.3f}, β = {self.unlabelled.beta:.2f}"
 
     def to_json(self) -> dict[str, Any]:
         """The sweep as JSON values."""
@@ -47,7 +54,9 @@ class Sweep:
                 }
                 for name, fit in self.fits.items()
             },
-            "unlabelled": {
+            "unlabelled": None
+            if self.unlabelled is None
+            else {
                 "mu": self.unlabelled.mu,
                 "beta": self.unlabelled.beta,
                 "values": dict(self.unlabelled_values),
@@ -84,7 +93,8 @@ def sweep_calibration(
         progress: Called with (done, total) cells of both grids.
     """
     similarities = vectors @ concept_vectors(encoder, images.classes, templates=config.templates).T
-    unlabelled = estimate_calibration(encoder, vectors, templates=config.templates)
+    enough = len(vectors) >= FEWEST_IMAGES
+    unlabelled = estimate_calibration(encoder, vectors, templates=config.templates) if enough else None
     objectives: tuple[Objective, ...] = get_args(Objective)
     fits: dict[str, CalibrationFit] = {}
     values: dict[str, float] = {}
@@ -103,16 +113,17 @@ def sweep_calibration(
             seed=seed,
             progress=report,
         )
-        single = fit_calibration(
-            similarities,
-            images.labels,
-            objective=objective,
-            config=config,
-            seed=seed,
-            mus=[unlabelled.mu],
-            betas=[unlabelled.beta],
-        )
-        values[objective] = single.accuracy
+        if unlabelled is not None:
+            single = fit_calibration(
+                similarities,
+                images.labels,
+                objective=objective,
+                config=config,
+                seed=seed,
+                mus=[unlabelled.mu],
+                betas=[unlabelled.beta],
+            )
+            values[objective] = single.accuracy
     return Sweep(fits, unlabelled, values)
 
 
@@ -144,10 +155,9 @@ def sweep_page(sweep: Sweep, *, title: str) -> str:
             )
         )
         sections.append((f"Objective: {name}", chosen, content))
-    free = sweep.unlabelled
     table = html_table(
         ["objective", "best of the grid, %", "without labels, %"],
-        [[name, 100 * fit.accuracy, 100 * sweep.unlabelled_values[name]] for name, fit in sweep.fits.items()],
+        [[name, 100 * sweep.fits[name].accuracy, 100 * value] for name, value in sweep.unlabelled_values.items()],
     )
-    sections.append(("Without labels", f"μ = {free.mu:.3f}, β = {free.beta:.2f} from the vectors alone.", table))
+    sections.append(("Without labels", f"From the vectors alone: {sweep.unlabelled_note}.", table))
     return html_page(title, sections)

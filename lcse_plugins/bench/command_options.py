@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import json
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from lcse_plugins.encoders.protocol import FloatArray
     from lcse_plugins.labelled import LabelledImages
 
-__all__ = ["LabelledVectors", "Labels", "Model", "Run", "common_options", "encoder_options", "label_options"]
+__all__ = [
+    "LabelledVectors",
+    "Labels",
+    "Model",
+    "Run",
+    "common_options",
+    "encoder_options",
+    "file_to_write",
+    "label_options",
+    "used_calibration",
+    "vector_options",
+]
 
 Command: TypeAlias = Callable[..., None]
 
@@ -45,10 +56,10 @@ class Run:
         rows: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Print what was found, and keep it where that was asked for: under `name` unless another was given."""
-        click.echo(json.dumps(result, ensure_ascii=False) if self.as_json else text)
-        if self.out is not None:
-            from lcse_plugins.bench.record import write_result
+        from lcse_plugins.bench.record import json_text, write_result
 
+        click.echo(json_text(result) if self.as_json else text)
+        if self.out is not None:
             path = write_result(self.out, self.name or name, result, encoder_id=encoder_id, rows=rows)
             click.echo(f"kept in {path}", err=True)
 
@@ -58,9 +69,9 @@ class Model:
     """Which encoder and calibration to measure with."""
 
     encoder: str
-    calibration: Path | None
-    mu: float | None
-    beta: float | None
+    calibration: Path | None = None
+    mu: float | None = None
+    beta: float | None = None
     cache: Path | None
 
     def open(self) -> tuple[RememberingEncoder, Calibration | None]:
@@ -91,6 +102,11 @@ class Labels:
     images: Path | None
     half: Half | None
 
+    @property
+    def root(self) -> Path:
+        """The folder that the names of pictures start from."""
+        return self.labels.parent if self.images is None else self.images
+
     def read(self) -> LabelledImages:
         """The images of the half that was asked for."""
         from lcse_plugins.bench.photographs import half_of, take_images
@@ -120,6 +136,43 @@ class LabelledVectors:
     calibration: Calibration | None
 
 
+def used_calibration(encoder: RememberingEncoder, chosen: Calibration | None) -> dict[str, Any] | None:
+    """μ and β that were measured with, as JSON values: those chosen, or the encoder's preset."""
+    used = chosen or encoder.calibration
+    return None if used is None else used.to_json()
+
+
+def file_to_write(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """A callback that refuses, before anything is measured, a file that could not be written afterwards."""
+    if value is not None:
+        _try_to_write(value.parent)
+    return value
+
+
+def _folder_to_write(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None:
+        try:
+            value.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.BadParameter(f"cannot make the folder {value}: {error.strerror or error}") from error
+        _try_to_write(value)
+    return value
+
+
+def _try_to_write(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise click.BadParameter(f"cannot write to the folder {folder}: {error.strerror or error}") from error
+
+
+def _plain_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and Path(value).name != value:
+        raise click.BadParameter(f"a name without folders, not {value!r}")
+    return value
+
+
 def common_options(command: Command) -> Command:
     """`--json`, `--seed`, `--limit`, `--out` and `--name`, as one argument `run`."""
     return _bundled(
@@ -130,10 +183,18 @@ def common_options(command: Command) -> Command:
         click.option("--seed", default=0, show_default=True, help="Of every draw."),
         click.option("--limit", type=click.IntRange(min=1), help="Only this many items, for a quick look."),
         click.option(
-            "--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the figures in this folder."
+            "--out",
+            type=click.Path(path_type=Path, file_okay=False),
+            callback=_folder_to_write,
+            help="Keep the figures in this folder.",
         ),
-        click.option("--name", help="Under this name."),
+        click.option("--name", callback=_plain_name, help="Under this name."),
     )
+
+
+_cache_option = click.option(
+    "--cache", type=click.Path(path_type=Path, file_okay=False), help="Keep image vectors here."
+)
 
 
 def encoder_options(command: Command) -> Command:
@@ -146,8 +207,13 @@ def encoder_options(command: Command) -> Command:
         click.option("--calibration", type=click.Path(path_type=Path), metavar="FILE", help="μ and β, as JSON."),
         click.option("--mu", type=float, help="μ, with --beta."),
         click.option("--beta", type=float, help="β, with --mu."),
-        click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Keep image vectors here."),
+        _cache_option,
     )
+
+
+def vector_options(command: Command) -> Command:
+    """`--encoder` and `--cache`, as one argument `model`: for what finds μ and β itself."""
+    return _bundled(command, "model", Model, encoder_option, _cache_option)
 
 
 def label_options(command: Command) -> Command:
@@ -169,7 +235,7 @@ def _bundled(command: Command, name: str, kind: type[Any], *options: Callable[[A
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
-        own = {field.name: given.pop(field.name) for field in fields(kind)}
+        own = {field.name: given.pop(field.name) for field in fields(kind) if field.name in given}
         command(**given, **{name: kind(**own)})
 
     for option in options:

@@ -33,6 +33,7 @@ __all__ = ["GOAL", "Concurrency", "run", "table"]
 GOAL = 0.050
 """Longest wanted stall, in seconds."""
 
+CALLS = 200
 K = 10
 SOURCES = {"pool": 100_000, "in-memory store": 500, "qdrant, local": 1_000}
 """What is searched, and how many vectors it holds; the stores are LangChain's and Qdrant's own, in Python."""
@@ -66,7 +67,7 @@ class Concurrency:
 
 def run(
     *,
-    calls: int = 200,
+    calls: int = CALLS,
     dimension: int = 512,
     scale: float = 1.0,
     seed: int = 0,

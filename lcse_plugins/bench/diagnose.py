@@ -45,11 +45,12 @@ class Diagnosis:
     """The analysis; areas and shares lie in [0, 1].
 
     Attributes:
-        detection_auc: how well "a X" finds images with X.
+        detection_auc: how well "a X", as one text, finds images with X.
         polarity_auc: how well "no X" finds images without X; 0.5 is chance, 0 is the opposite of what was said.
         polarity_correlation: rank correlation of "a X" and "no X" over images.
         quadrants: operator → quadrant → mean similarity there, in deviations from the mean over images.
-        sensitivity: kind of change to a text → mean absolute change of similarity, in the same deviations.
+        sensitivity: kind of change to a text → mean absolute change of similarity, in the same deviations; None where
+            there are too few classes to change it so.
         aggregator_fit: operator → aggregate of the concepts' similarities → R² as an explanation of the text's.
         vectors: what operators do to text vectors.
         gain_by_quality: bin of evidence quality → gain in AUC of each mode over plain similarity.
@@ -61,7 +62,7 @@ class Diagnosis:
     polarity_auc: float
     polarity_correlation: float
     quadrants: Mapping[str, Mapping[str, float]]
-    sensitivity: Mapping[str, float]
+    sensitivity: Mapping[str, float | None]
     aggregator_fit: Mapping[str, Mapping[str, float]]
     vectors: OperatorVectors
     gain_by_quality: Mapping[str, Mapping[str, float]]
@@ -108,9 +109,8 @@ def diagnose(
     chosen = _pairs(images, pairs=pairs, fewest=fewest, seed=seed)
     concepts = vectors @ concept_vectors(encoder, images.classes).T
     usable = [c for c in range(len(images.classes)) if fewest <= images.labels[:, c].sum() <= len(images) - fewest]
-    says, denies = (
-        vectors @ encoder.encode_texts([said.format(images.classes[c]) for c in usable]).T for said in ("{}", "no {}")
-    )
+    said = [article(images.classes[c]) for c in usable], [f"no {images.classes[c]}" for c in usable]
+    says, denies = (vectors @ encoder.encode_texts(texts).T for texts in said)
     step()
     texts = {op: _text_similarities(encoder, vectors, images, chosen, pattern) for op, pattern in TEXTS.items()}
     step()
@@ -127,7 +127,7 @@ def diagnose(
     gains = _gain_by_quality(encoder, images, vectors, chosen, concepts, calibration)
     step()
     return Diagnosis(
-        detection_auc=_mean(area_under_curve(concepts[:, c], images.labels[:, c]) for c in usable),
+        detection_auc=_mean(area_under_curve(says[:, i], images.labels[:, c]) for i, c in enumerate(usable)),
         polarity_auc=_mean(area_under_curve(denies[:, i], ~images.labels[:, c]) for i, c in enumerate(usable)),
         polarity_correlation=_mean(spearman(says[:, i], denies[:, i]) for i in range(len(usable))),
         quadrants=quadrants,
@@ -196,23 +196,23 @@ def _sensitivity(
     base: _Floats,
     *,
     seed: int,
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     rng = np.random.default_rng(seed)
-    others = rng.integers(len(images.classes), size=(len(pairs), 2))
+    count = len(images.classes)
+    others = [rng.permutation([c for c in range(count) if c not in pair])[:2].tolist() for pair in pairs]
     changed = {
         "paraphrase": [(a, b, "both {an_a} and {a_b}") for a, b in pairs],
         "operator swap": [(a, b, TEXTS["BUT_NOT"]) for a, b in pairs],
-        "concept swap": [(a, int(c), TEXTS["AND"]) for (a, _), (c, _) in zip(pairs, others, strict=True)],
-        "unrelated": [(int(c), int(d), TEXTS["AND"]) for c, d in others],
+        "concept swap": [(a, c, TEXTS["AND"]) for (a, _), drawn in zip(pairs, others, strict=True) for c in drawn[:1]],
+        "unrelated": [(*drawn, TEXTS["AND"]) for drawn in others if len(drawn) == 2],
     }
     spread = float(base.std(axis=0).mean())
-    return {
-        kind: float(
-            np.abs(vectors @ encoder.encode_texts([_filled(p, images, a, b) for a, b, p in texts]).T - base).mean()
-        )
-        / spread
-        for kind, texts in changed.items()
-    }
+
+    def moved(texts: Sequence[tuple[int, int, str]]) -> float:
+        similar = vectors @ encoder.encode_texts([_filled(pattern, images, a, b) for a, b, pattern in texts]).T
+        return float(np.abs(similar - base).mean()) / spread
+
+    return {kind: moved(texts) if texts else None for kind, texts in changed.items()}
 
 
 def _aggregator_fit(table: _Floats, concepts: _Floats, pairs: Sequence[tuple[int, int]]) -> dict[str, float]:

@@ -22,7 +22,7 @@ def diagnosis_text(found: Diagnosis) -> str:
         *(f"  {op:<9}" + "".join(f"{found.quadrants[op][q]:>10.2f}" for q in QUADRANTS) for op in operators),
         "",
         "how far a change of the text moves similarity (deviations)",
-        *(f"  {kind:<14} {value:.2f}" for kind, value in found.sensitivity.items()),
+        *(f"  {kind:<14} {_number(value, '.2f')}" for kind, value in found.sensitivity.items()),
         "",
         "text similarity explained by the concepts' (R²)",
         *(
@@ -87,7 +87,10 @@ def diagnosis_page(found: Diagnosis, *, title: str) -> str:
                 "Sensitivity",
                 "How far similarity moves when the text changes. An operator swap changes the meaning as much as "
                 "anything can, and should not look like a paraphrase.",
-                bar_chart("mean absolute change, in deviations", found.sensitivity),
+                bar_chart(
+                    "mean absolute change, in deviations",
+                    {kind: value for kind, value in found.sensitivity.items() if value is not None},
+                ),
             ),
             (
                 "Aggregation",
@@ -103,7 +106,7 @@ def diagnosis_page(found: Diagnosis, *, title: str) -> str:
                 "Operators in the text vector",
                 "Coefficients of the two concepts in the text vector, the share of it they explain, how long the rest "
                 "is (gain), and whether the displacement points where the answers are (alignment), beside three "
-                "displacements that carry no operator.",
+                "that do not exclude these concepts: a random one, that of a pair with neither, a paraphrase's.",
                 html_table(
                     ["operator", "a", "b", "explained", "gain", "alignment, and of the three"],
                     [
@@ -140,5 +143,9 @@ def diagnosis_page(found: Diagnosis, *, title: str) -> str:
 def _aligned(found: Diagnosis, operator: str) -> str:
     if operator not in found.vectors.alignment:
         return "–"
-    nulls = "".join(f"   {name} {value:+.2f}" for name, value in found.vectors.nulls[operator].items())
+    nulls = "".join(f"   {name} {_number(value, '+.2f')}" for name, value in found.vectors.nulls[operator].items())
     return f"{found.vectors.alignment[operator]:+.2f}{nulls}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else f"{value:{form}}"

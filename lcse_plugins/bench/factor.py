@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lcse_plugins.bench.metrics import finite
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption, QueryError
@@ -39,6 +40,8 @@ OFFICIAL_SHA256 = "37f179a66913d2fbf55bf4f9a852273e894d53683dda0c7a8a7fff6c7b7d3
 
 VIOLATION = 0.001
 """Equivalent captions whose scores differ by more than this violate the equivalence."""
+
+TEST_TYPES = ("operator", "equivalence", "compound", "nested")
 
 Parses = Literal["oracle", "own"]
 
@@ -225,7 +228,7 @@ def _score(scorer: LogicScorer, caption: str, tree: Query, vector: FloatArray, p
         affirmed = affirmative_text(tree, caption)
         encoded = scorer.encode(Parse(text=caption, query=tree, affirmative=affirmed, parser="oracle"))
     scores, _ = encoded.score_similarities((vector @ encoded.matrix.T)[None, :])
-    return float(scores[0])
+    return float(finite(scores)[0])
 
 
 def _equivalence(sample: FactorSample) -> str:
@@ -235,12 +238,19 @@ def _equivalence(sample: FactorSample) -> str:
 def _sample(data: Mapping[str, Any]) -> FactorSample:
     if data["correct"] not in ("a", "b", "both"):
         raise ValueError(f"correct is a, b or both, not {data['correct']!r}")
+    if data["test_type"] not in TEST_TYPES:
+        raise ValueError(f"test_type is one of {', '.join(TEST_TYPES)}, not {data['test_type']!r}")
+    if (data["test_type"] == "equivalence") != (data["correct"] == "both"):
+        raise ValueError(f"correct is both for an equivalence and for nothing else, not {data['correct']!r}")
+    meta = data.get("meta") or {}
+    if not isinstance(meta, Mapping):
+        raise ValueError(f"meta is an object, not {meta!r}")
     return FactorSample(
         **{name: str(data[name]) for name in ("sample_id", "test_type", "operator", "image", "caption_a", "caption_b")},
         correct=data["correct"],
         parse_a=_parse_from_json(data["parse_a"]),
         parse_b=_parse_from_json(data["parse_b"]),
-        meta=data.get("meta") or {},
+        meta=meta,
     )
 
 

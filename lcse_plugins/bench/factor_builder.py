@@ -8,7 +8,7 @@ concept more than 10; phrasings, answer positions and polarity are balanced by d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lcse_plugins.bench.factor import FactorSample
+from lcse_plugins.bench.photographs import Progress, names_of
 from lcse_plugins.bench.phrasing import AFFIRMED, PHRASINGS, article, operator_tree, phrase
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.labelled import LabelledImages
@@ -33,6 +34,11 @@ PUBLISHED_COUNTS: Mapping[str, int] = {
     "COMPOUND": 145, "NESTED": 100,
 }  # fmt: skip
 """Samples of each kind in version 1.0; `NESTED` is ours."""
+
+EQUIVALENCES: Mapping[str, str] = {
+    "DE_MORGAN": "de_morgan", "DOUBLE_NEG": "double_negation", "COMM_AND": "commutativity", "COMM_OR": "commutativity",
+}  # fmt: skip
+"""Kind → its name among the published equivalences."""
 
 TRIES_PER_SAMPLE = 400
 
@@ -55,23 +61,28 @@ class _Scene:
 def build_factor(
     images: LabelledImages,
     *,
+    root: str | Path | None = None,
     seed: int = 0,
     counts: Mapping[str, int] = PUBLISHED_COUNTS,
     exclude: Sequence[str] = ("person",),
     max_per_pair: int = 5,
     max_per_concept: int = 10,
     detector: Detector | None = None,
+    progress: Progress | None = None,
 ) -> list[FactorSample]:
     """Draw samples; the same seed and images give the same ones.
 
     Args:
         images: Labelled pictures; their labels must be complete over their classes.
+        root: The folder that the pictures' paths are written relative to; by default the one they have in common.
         seed: Of the draw.
-        counts: Kind → how many samples are wanted; fewer are made where the caps or the images allow no more.
+        counts: Kind → how many samples are wanted; fewer are made where the caps or the images allow no more, and then
+            of both polarities alike.
         exclude: Classes that are not asked about.
         max_per_pair: Samples of one kind about one pair of concepts.
         max_per_concept: Samples of one kind about one concept.
         detector: Validates presence and absence.
+        progress: Called with (done, total) kinds.
 
     Raises:
         InvalidOption: `counts` names an unknown kind, or the images allow no sample at all.
@@ -79,13 +90,14 @@ def build_factor(
     unknown = sorted(set(counts) - set(_SCENES))
     if unknown:
         raise InvalidOption(f"unknown kinds of samples {unknown}; known are {', '.join(_SCENES)}")
+    names = names_of(images.paths, root)
     samples: list[FactorSample] = []
     for position, (kind, scenes) in enumerate(_SCENES.items()):
         rng = np.random.default_rng([seed, position])
-        drawn = _Draw(images, rng, frozenset(exclude), max_per_pair, max_per_concept, detector)
-        for number, scene in enumerate(scenes):
-            wanted = counts.get(kind, 0) * (number + 1) // len(scenes) - counts.get(kind, 0) * number // len(scenes)
-            samples += drawn.samples(scene, wanted, prefix=f"{kind.lower()}_{number}")
+        drawn = _Draw(images, names, rng, frozenset(exclude), max_per_pair, max_per_concept, detector)
+        samples += drawn.samples(kind, scenes, counts.get(kind, 0))
+        if progress is not None:
+            progress(position + 1, len(_SCENES))
     if not samples:
         raise InvalidOption("these images allow no sample: they need classes that some show and others lack")
     return samples
@@ -97,6 +109,7 @@ class _Draw:
     def __init__(
         self,
         images: LabelledImages,
+        names: Sequence[str],
         rng: np.random.Generator,
         exclude: frozenset[str],
         max_per_pair: int,
@@ -104,6 +117,7 @@ class _Draw:
         detector: Detector | None,
     ) -> None:
         self.images = images
+        self.names = names
         self.rng = rng
         self.columns = [i for i, name in enumerate(images.classes) if name not in exclude]
         self.max_per_pair = max_per_pair
@@ -113,16 +127,30 @@ class _Draw:
         self.concepts: Counter[int] = Counter()
         self.taken: set[tuple[int, ...]] = set()
 
-    def samples(self, scene: _Scene, wanted: int, *, prefix: str) -> list[FactorSample]:
-        found: list[FactorSample] = []
-        for _ in range(wanted * TRIES_PER_SAMPLE):
-            if len(found) == wanted:
+    def samples(self, kind: str, scenes: Sequence[_Scene], wanted: int) -> list[FactorSample]:
+        """Draw from the scenes in turn, so that none uses up the caps before another."""
+        shares = [wanted * (i + 1) // len(scenes) - wanted * i // len(scenes) for i in range(len(scenes))]
+        tries = [iter(range(share * TRIES_PER_SAMPLE)) for share in shares]
+        found: list[list[FactorSample]] = [[] for _ in scenes]
+        for turn in range(max(shares)):
+            for number, scene in enumerate(scenes):
+                if turn < shares[number]:
+                    sample = self._next(scene, tries[number], f"{kind.lower()}_{number}_{turn:04d}")
+                    found[number] += [] if sample is None else [sample]
+            if any(scene.polarity for scene in scenes) and any(
+                len(made) < min(turn + 1, share) for made, share in zip(found, shares, strict=True)
+            ):
+                found = [made[:turn] for made in found]
                 break
+        return [sample for made in found for sample in made]
+
+    def _next(self, scene: _Scene, tries: Iterator[int], name: str) -> FactorSample | None:
+        for _ in tries:
             image = int(self.rng.integers(len(self.images)))
             chosen = self._choose(image, scene)
             if chosen is not None:
-                found.append(self._sample(f"{prefix}_{len(found):04d}", image, scene, *chosen))
-        return found
+                return self._sample(name, image, scene, *chosen)
+        return None
 
     def _choose(self, image: int, scene: _Scene) -> tuple[list[int], list[int]] | None:
         row = self.images.labels[image]
@@ -151,7 +179,7 @@ class _Draw:
         true, other = scene.make(self.rng, there, lacking)
         swapped = bool(self.rng.integers(2))
         first, second = (other, true) if swapped else (true, other)
-        equivalence = scene.operator.lower() if scene.test_type == "equivalence" else None
+        equivalence = EQUIVALENCES.get(scene.operator)
         meta: dict[str, Any] = {
             "position_swapped": swapped,
             "detector_validated": self.detector is not None,
@@ -166,7 +194,7 @@ class _Draw:
             sample_id=name,
             test_type=scene.test_type,
             operator=scene.operator,
-            image=self.images.paths[image].name,
+            image=self.names[image],
             caption_a=first[0],
             caption_b=second[0],
             correct="both" if equivalence else ("b" if swapped else "a"),

@@ -9,12 +9,39 @@ from numpy.typing import ArrayLike, NDArray
 
 from lcse_plugins.errors import InvalidOption
 
-__all__ = ["area_under_curve", "best_first", "mid_ranks", "precision_at", "recall_at", "spearman"]
+__all__ = [
+    "area_under_curve",
+    "best_first",
+    "finite",
+    "mid_ranks",
+    "precision_at",
+    "recall_at",
+    "spearman",
+    "standing_before",
+]
+
+
+def finite(scores: ArrayLike) -> NDArray[np.float64]:
+    """(n,) the scores as they are, if they can be compared.
+
+    Raises:
+        InvalidOption: some are NaN or infinite.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise InvalidOption("scores hold NaN or infinite values, which cannot be ranked; check the encoder")
+    return values
 
 
 def best_first(scores: ArrayLike) -> NDArray[np.intp]:
     """(n,) positions by falling score; equal scores keep their order."""
-    return np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
+    return np.argsort(-finite(scores), kind="stable")
+
+
+def standing_before(scores: ArrayLike, item: int) -> int:
+    """How many items come before this one, best first; equal scores keep their order."""
+    values = finite(scores)
+    return int(np.sum(values > values[item])) + int(np.sum(values[:item] == values[item]))
 
 
 def precision_at(scores: ArrayLike, relevant: ArrayLike, k: int) -> float:
@@ -54,6 +81,6 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
 
 def mid_ranks(values: ArrayLike) -> NDArray[Any]:
     """(n,) ranks from 1, equal values sharing the mean of theirs."""
-    _, inverse, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(finite(values), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[inverse])

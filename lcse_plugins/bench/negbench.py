@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from lcse_plugins.bench.metrics import finite, standing_before
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
@@ -78,14 +79,9 @@ def read_choices(path: str | Path) -> list[Choice]:
     """
     choices = []
     for line, row in _rows(path, "image_path", "correct_answer", *(f"caption_{i}" for i in range(OPTIONS))):
-        try:
-            correct = int(float(row["correct_answer"]))
-        except ValueError as error:
-            raise InvalidOption(
-                f"{path}, line {line}: correct_answer is 0 to 3, not {row['correct_answer']!r}"
-            ) from error
-        if not 0 <= correct < OPTIONS:
-            raise InvalidOption(f"{path}, line {line}: correct_answer is 0 to 3, not {correct}")
+        correct = _whole_number(row["correct_answer"])
+        if correct is None or not 0 <= correct < OPTIONS:
+            raise InvalidOption(f"{path}, line {line}: correct_answer is 0 to 3, not {row['correct_answer']!r}")
         captions = tuple(row[f"caption_{i}"] for i in range(OPTIONS))
         choices.append(Choice(row["image_path"], captions, correct, row.get("correct_answer_template") or "all"))
     return choices
@@ -124,7 +120,7 @@ def measure_choices(
     right: dict[str, list[bool]] = defaultdict(list)
     for done, choice in enumerate(choices, start=1):
         scores = [_score(scorer, caption, vectors[choice.image]) for caption in choice.captions]
-        right[choice.kind].append(int(np.argmax(scores)) == choice.correct)
+        right[choice.kind].append(int(np.argmax(finite(scores))) == choice.correct)
         if progress is not None:
             progress(done, len(choices))
     if not right:
@@ -138,22 +134,38 @@ def measure_choices(
 
 
 def measure_recall(
-    captions: Sequence[tuple[int, str]], scorer: LogicScorer, vectors: FloatArray, *, depth: int = 5
+    captions: Sequence[tuple[int, str]],
+    scorer: LogicScorer,
+    vectors: FloatArray,
+    *,
+    depth: int = 5,
+    progress: Progress | None = None,
 ) -> float:
     """Percent of captions whose image (a row of `vectors`) is among the first `depth`."""
     if not captions:
         raise InvalidOption("there are no captions to ask with")
     found = 0
-    for image, caption in captions:
+    for done, (image, caption) in enumerate(captions, start=1):
         encoded = scorer.encode(caption)
         scores = encoded.score_similarities(vectors @ encoded.matrix.T)[0]
-        found += int(np.sum(scores > scores[image])) + int(np.sum(scores[:image] == scores[image])) < depth
+        found += standing_before(scores, image) < depth
+        if progress is not None:
+            progress(done, len(captions))
     return 100.0 * found / len(captions)
 
 
 def _score(scorer: LogicScorer, caption: str, vector: FloatArray) -> float:
     encoded = scorer.encode(caption)
     return float(encoded.score_similarities((vector @ encoded.matrix.T)[None, :])[0][0])
+
+
+def _whole_number(written: str) -> int | None:
+    """The number, which some tools write as `2.0`; None where it is none."""
+    try:
+        number = float(written)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None
 
 
 def _rows(path: str | Path, *columns: str) -> list[tuple[int, dict[str, str]]]:
@@ -163,6 +175,11 @@ def _rows(path: str | Path, *columns: str) -> list[tuple[int, dict[str, str]]]:
             missing = [name for name in columns if name not in (reader.fieldnames or ())]
             if missing:
                 raise InvalidOption(f"{path} lacks the columns {', '.join(missing)}")
-            return [(reader.line_num, row) for row in reader]
+            rows = []
+            for row in reader:
+                if None in row or None in row.values():
+                    raise InvalidOption(f"{path}, line {reader.line_num}: not as many cells as there are columns")
+                rows.append((reader.line_num, row))
+            return rows
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidOption(f"cannot read {path}: {error}") from error

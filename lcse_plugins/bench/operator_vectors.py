@@ -32,14 +32,15 @@ class OperatorVectors:
         gain: length of the displacement, as a share of the text vector's.
         alignment: cosine of the displacement with the needed direction, for operators that exclude something.
         amplification: AUC when the displacement is amplified by each factor.
-        nulls: alignment of three displacements that carry no operator: a random one, another pair's, a paraphrase's.
+        nulls: alignment of three displacements that do not exclude these concepts: a random one, that of a pair with
+            neither of them (None when there is no such pair), a paraphrase's.
     """
 
     span: Mapping[str, tuple[float, float, float]]
     gain: Mapping[str, float]
     alignment: Mapping[str, float]
     amplification: Mapping[str, Mapping[float, float]]
-    nulls: Mapping[str, Mapping[str, float]]
+    nulls: Mapping[str, Mapping[str, float | None]]
 
 
 def measure_operator_vectors(
@@ -59,13 +60,14 @@ def measure_operator_vectors(
         texts: Operator → phrasing.
         vectors: (n, d) image vectors, for the amplification.
         answers: For each pair, operator → (n,) which images answer.
-        seed: Of the random displacements.
+        seed: Of the random displacements and of the other pairs.
     """
     rng = np.random.default_rng(seed)
     one = _unit(concept_vectors(encoder, [a for a, _ in pairs]))
     other = _unit(concept_vectors(encoder, [b for _, b in pairs]))
     plain = _unit(encoder.encode_texts([f"{article(a)}, {article(b)}" for a, b in pairs]))
     paraphrase = _unit(encoder.encode_texts([f"{article(a)} next to {article(b)}" for a, b in pairs])) - plain
+    here, elsewhere = _other_pairs(pairs, np.random.default_rng(seed))
     span, gain, alignment, amplification, nulls = {}, {}, {}, {}, {}
     for operator, pattern in texts.items():
         written = [pattern.format(a=a, b=b, an_a=article(a), a_b=article(b)) for a, b in pairs]
@@ -90,10 +92,20 @@ def measure_operator_vectors(
             alignment[operator] = _cosine(moved, needed)
             nulls[operator] = {
                 "random": _cosine(rng.standard_normal(moved.shape), needed),
-                "another pair": _cosine(np.roll(moved, 1, axis=0), needed),
+                "another pair": _cosine(moved[elsewhere], needed[here]) if here else None,
                 "paraphrase": _cosine(paraphrase, needed),
             }
     return OperatorVectors(span, gain, alignment, amplification, nulls)
+
+
+def _other_pairs(pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Positions of pairs, and for each the position of one drawn from those that share no concept with it."""
+    drawn = {}
+    for i, pair in enumerate(pairs):
+        apart = [j for j, other in enumerate(pairs) if not set(pair) & set(other)]
+        if apart:
+            drawn[i] = int(rng.choice(apart))
+    return list(drawn), list(drawn.values())
 
 
 def _span(

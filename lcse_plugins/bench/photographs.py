@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
-from lcse_plugins.errors import InvalidOption, LabelFileError
+from lcse_plugins.errors import EncoderError, ImageError, InvalidOption, LabelFileError
 from lcse_plugins.labelled import LabelledImages
 from lcse_plugins.regions import MANY_TILES, encode_regions
 
-__all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "region_vectors", "take_images"]
+__all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "names_of", "region_vectors", "take_images"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total)."""
@@ -43,12 +45,23 @@ def half_of(images: LabelledImages, which: Half) -> NDArray[np.intp]:
     return np.flatnonzero(odd == int(which == "B"))
 
 
-def captions_of(paths: Sequence[Path], source: str | Path) -> tuple[tuple[str, ...], ...]:
+def names_of(paths: Sequence[Path], root: str | Path | None = None) -> list[str]:
+    """Each path relative to `root`, by default the folder they have in common; as it is where it lies elsewhere."""
+    if root is None:
+        paths = [path.absolute() for path in paths]
+        root = os.path.commonpath([path.parent for path in paths]) if paths else ""
+    return [(path.relative_to(root) if path.is_relative_to(root) else path).as_posix() for path in paths]
+
+
+def captions_of(
+    paths: Sequence[Path], source: str | Path, *, root: str | Path | None = None
+) -> tuple[tuple[str, ...], ...]:
     """What people wrote about each picture; nothing for pictures the source does not name.
 
     Args:
-        paths: The pictures, found by their file names.
+        paths: The pictures.
         source: `.jsonl` with `file` and `captions` on each line, or COCO's `captions_*.json`.
+        root: The folder that the file names of the source start from; by default the one the pictures have in common.
 
     Raises:
         LabelFileError: the source is not of that form.
@@ -56,27 +69,37 @@ def captions_of(paths: Sequence[Path], source: str | Path) -> tuple[tuple[str, .
     source = Path(source)
     said: dict[str, list[str]] = defaultdict(list)
     try:
-        text = source.read_text(encoding="utf-8")
+        text = source.read_text(encoding="utf-8-sig")
         if source.suffix == ".jsonl":
-            for line in filter(str.strip, text.splitlines()):
+            for line in filter(str.strip, text.split("\n")):
                 row = json.loads(line)
-                said[Path(row["file"]).name].extend(map(str, row.get("captions", ())))
+                said[_under(root, row["file"])].extend(map(str, row.get("captions", ())))
         else:
             data: dict[str, Any] = json.loads(text)
-            names = {image["id"]: Path(image["file_name"]).name for image in data["images"]}
+            names = {image["id"]: _under(root, image["file_name"]) for image in data["images"]}
             for annotation in data["annotations"]:
                 said[names[annotation["image_id"]]].append(str(annotation["caption"]))
     except OSError as error:
         raise LabelFileError(source, f"cannot be read ({error.strerror or error})") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LabelFileError(source, f"holds no captions ({error!r})") from error
-    return tuple(tuple(said[path.name]) for path in paths)
+    return tuple(tuple(said[name]) for name in names_of(paths, root))
+
+
+def _under(root: str | Path | None, file: str) -> str:
+    return Path(file).as_posix() if root is None else names_of([Path(root, file)], root)[0]
 
 
 def image_vectors(
     encoder: Encoder, paths: Sequence[Path], *, cache: str | Path | None = None, progress: Progress | None = None
 ) -> FloatArray:
-    """(n, d) vectors of pictures; with a `cache` folder they are computed once for an encoder and a list of files."""
+    """(n, d) vectors of pictures; with a `cache` folder they are computed once for an encoder and a list of files.
+
+    Raises:
+        ImageError: a picture is not there or cannot be read.
+        EncoderError: the encoder gave NaN or infinite values.
+        InvalidOption: the cache cannot be written to.
+    """
 
     def encode() -> FloatArray:
         rows = np.empty((len(paths), encoder.dimension), dtype=np.float32)
@@ -87,7 +110,7 @@ def image_vectors(
                 progress(start + len(part), len(paths))
         return rows
 
-    return _kept(cache, f"vectors-{_identity(encoder, paths)}", encode)
+    return _kept(cache, "vectors", encoder, paths, encode)
 
 
 def region_vectors(
@@ -101,24 +124,49 @@ def region_vectors(
 
     return _kept(
         cache,
-        f"regions-{len(MANY_TILES)}-{_identity(encoder, paths)}",
+        f"regions-{len(MANY_TILES)}",
+        encoder,
+        paths,
         lambda: encode_regions(encoder, paths, tiles=MANY_TILES, progress=report),
     )
 
 
-def _kept(cache: str | Path | None, name: str, make: Callable[[], FloatArray]) -> FloatArray:
+def _kept(
+    cache: str | Path | None, kind: str, encoder: Encoder, paths: Sequence[Path], make: Callable[[], FloatArray]
+) -> FloatArray:
     """An array from the cache folder, or made and put there; only made where there is no such folder."""
+    name = f"{kind}-{_identity(encoder, paths)}"
     if cache is None:
-        return make()
-    kept = Path(cache) / f"{name}.npy"
-    if kept.is_file():
-        return np.asarray(np.load(kept), dtype=np.float32)
-    rows = make()
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    np.save(kept, rows)
+        return _finite(encoder, make())
+    kept, draft = Path(cache, f"{name}.npy"), Path(cache, f"{name}.{os.getpid()}")
+    with contextlib.suppress(OSError, ValueError, EOFError, EncoderError):  # not there, or damaged
+        return _finite(encoder, np.asarray(np.load(kept), dtype=np.float32))
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        draft.touch()
+    except OSError as error:
+        raise InvalidOption(f"cannot keep vectors in {cache}: {error}") from error
+    try:
+        rows = _finite(encoder, make())
+        with open(draft, "wb") as stream:
+            np.save(stream, rows)
+        os.replace(draft, kept)
+    finally:
+        draft.unlink(missing_ok=True)
+    return rows
+
+
+def _finite(encoder: Encoder, rows: FloatArray) -> FloatArray:
+    if not np.isfinite(rows).all():
+        raise EncoderError(f"encoder {encoder.encoder_id} gave NaN or infinite values for some pictures")
     return rows
 
 
 def _identity(encoder: Encoder, paths: Sequence[Path]) -> str:
-    parts = [encoder.encoder_id, *(f"{path}:{path.stat().st_size}" for path in paths)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    """Of an encoder and of files as they are now."""
+    missing = [path for path in paths if not path.is_file()]
+    if missing:
+        raise ImageError(missing[0], f"there is no such picture ({len(missing)} of {len(paths)} are not there)")
+    found = [path.stat() for path in paths]
+    files = (f"{path}:{now.st_size}:{now.st_mtime_ns}" for path, now in zip(paths, found, strict=True))
+    return hashlib.sha256("\n".join([encoder.encoder_id, *files]).encode()).hexdigest()[:16]

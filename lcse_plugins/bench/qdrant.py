@@ -5,6 +5,7 @@ The engine is Qdrant's own, embedded in this process; the vectors are photograph
 
 from __future__ import annotations
 
+import itertools
 import os
 import tempfile
 import time
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.bench.qdrant_queries import (
     COLLECTION,
     LIMIT,
@@ -46,6 +48,13 @@ CANDIDATES = {"nested": (100, 300, 1_000), "two-trip": (100, 300, 1_000, 10_000)
 
 BEAMS = (100, 1_024, 4_096)
 """HNSW beams for one negation, which is one search: that of a plain query, our own, and one that finds nearly all."""
+
+
+POINTS = 100_000
+QUERIES = 50
+QUICK_QUERIES = 5
+SMALL = 10_000
+"""Below this many points a run is a quick look, with fewer queries."""
 
 
 @dataclass(frozen=True)
@@ -79,29 +88,30 @@ def run(
     encoder: Encoder | None = None,
     images: str | Path | None = None,
     *,
-    points: int = 100_000,
+    points: int = POINTS,
     dimension: int = 512,
     candidates: Mapping[str, Sequence[int]] = CANDIDATES,
-    queries: int = 50,
+    queries: int | None = None,
     repeats: int = 5,
     seed: int = 0,
-    progress: Callable[[str], object] = lambda _: None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Measure recall and latency; returns the results and all that is needed to make them again.
 
     Args:
         encoder: What encodes the photographs and the queries; by default the starter encoder.
-        images: A folder of photographs; by default the one in the folder that LCSE_DATA names.
-        points: Points in the collection.
+        images: A folder of photographs; by default `photos` in the folder that LCSE_DATA names.
+        points: Points in the collection; no more photographs than that are encoded.
         dimension: Length of their vectors; at least the encoder's.
-        candidates: Execution → how many points to score.
-        queries: Queries of each operator, over concepts drawn from `WORDS`.
+        candidates: Execution → how many points to score; no more than there are.
+        queries: Queries of each operator, over concepts drawn from `WORDS`; by default 50, and 5 for few points.
         repeats: Times each is timed; the median counts.
         seed: For the choice of rows and concepts.
-        progress: Told what is being done.
+        progress: Called with (done, total) steps: encoding, indexing, then one for each setting.
 
     Raises:
-        InvalidOption: the folder has too few pictures, or `dimension` is below the encoder's.
+        InvalidOption: the folder has too few pictures, there are fewer points than are looked for, or `dimension` is
+            below the encoder's.
         MissingExtra: the embedded engine is not installed.
     """
     try:
@@ -110,34 +120,45 @@ def run(
     except ImportError as error:
         raise MissingExtra("the Qdrant benchmark", "qdrant-edge") from error
 
+    if points < LIMIT:
+        raise InvalidOption(f"the top {LIMIT} needs at least {LIMIT} points, not {points}")
+    folder = _photographs() if images is None else Path(images)
+    paths = list(itertools.islice(walk_images(folder), points))
+    if len(paths) < 3:
+        raise InvalidOption(f"{folder} holds {len(paths)} pictures; at least 3 are needed")
+    queries = queries or (QUERIES if points >= SMALL else QUICK_QUERIES)
     rng = np.random.default_rng(seed)
     encoder = encoder or StarterEncoder()
-    paths = list(walk_images(images or _photographs()))
-    if len(paths) < 3:
-        raise InvalidOption(f"{images} holds {len(paths)} pictures; at least 3 are needed")
-    progress(f"encoding {len(paths)} photographs")
     wide = WidenedEncoder(encoder, dimension, rng)
     vectors = resample(wide.encode_images(paths), points, rng)
     scorer, pool = LogicScorer(wide), VectorPool(vectors, assume_unit=True)
+    asked = {
+        operator: [Asked.of(make(*draw_concepts(rng)), scorer, pool) for _ in range(queries)]
+        for operator, make in OPERATORS.items()
+    }
+    settings = [
+        setting for operator, ones in asked.items() for setting in _settings(operator, ones, candidates, points)
+    ]
+    steps = itertools.count(1)
+
+    def step() -> None:
+        if progress is not None:
+            progress(next(steps), 2 + len(settings))
+
+    step()
     results: list[Measured] = []
-    plain: list[float] = []
-    with tempfile.TemporaryDirectory() as folder, EmbeddedClient(folder) as client:
-        progress(f"indexing {points:,} points")
+    with tempfile.TemporaryDirectory() as store, EmbeddedClient(store) as client:
         indexing = _fill(client, vectors)
-        for operator, make in OPERATORS.items():
-            asked = [Asked.of(make(*draw_concepts(rng)), scorer, pool) for _ in range(queries)]
-            plain.extend(len(one.nearest & found_ids(plain_query(client, one.encoded))) / LIMIT for one in asked)
-            if asked[0].encoded.plan.linear is not None:
-                for beam in BEAMS:
-                    progress(f"{operator}, a beam of {beam:,}")
-                    search = LogicSearch(client, COLLECTION, scorer)
-                    results.append(_measure(client, search, operator, asked, LIMIT, repeats, beam=beam))
-                continue
-            for execution, depths in candidates.items():
-                search = LogicSearch(client, COLLECTION, scorer, execution=execution)  # type: ignore[arg-type]
-                for depth in depths:
-                    progress(f"{operator}, {execution}, {depth:,} candidates")
-                    results.append(_measure(client, search, operator, asked, depth, repeats))
+        step()
+        plain = [
+            len(one.nearest & found_ids(plain_query(client, one.encoded))) / LIMIT
+            for ones in asked.values()
+            for one in ones
+        ]
+        for operator, execution, depth, beam in settings:
+            search = LogicSearch(client, COLLECTION, scorer, execution=execution)
+            results.append(_measure(client, search, operator, asked[operator], depth, repeats, beam=beam))
+            step()
     return {
         "points": points,
         "dimension": dimension,
@@ -189,6 +210,23 @@ def _fill(client: EmbeddedClient, vectors: FloatArray) -> float:
     return time.perf_counter() - started
 
 
+def _settings(
+    operator: str, asked: Sequence[Asked], candidates: Mapping[str, Sequence[int]], points: int
+) -> list[tuple[str, Any, int, int | None]]:
+    """Operator, execution, candidates and beam of every way to ask; none looks at more points than there are."""
+    if asked[0].encoded.plan.linear is not None:
+        return [(operator, "auto", LIMIT, beam) for beam in _at_most(BEAMS, points)]
+    return [
+        (operator, execution, depth, None)
+        for execution, depths in candidates.items()
+        for depth in _at_most(depths, points)
+    ]
+
+
+def _at_most(counts: Sequence[int], points: int) -> list[int]:
+    return [count for count in counts if count <= points] or [points]
+
+
 def _measure(
     client: EmbeddedClient,
     search: LogicSearch,
@@ -229,7 +267,7 @@ def _measure(
 def _photographs() -> Path:
     folder = Path(os.environ.get("LCSE_DATA", "")) / "photos"
     if not folder.is_dir():
-        raise InvalidOption("name a folder of photographs, or the data folder in LCSE_DATA")
+        raise InvalidOption("name a folder of photographs with --images, or set LCSE_DATA to a folder that has photos/")
     return folder
 
 

@@ -54,7 +54,7 @@ class Asked:
     def of(cls, query: Query, scorer: LogicScorer, pool: VectorPool) -> Asked:
         """The query with its answers, by scoring every vector."""
         encoded = scorer.encode(query)
-        nearest = np.argpartition(-(pool.vectors @ encoded.holistic_vector), LIMIT)[:LIMIT]
+        nearest = np.argpartition(-(pool.vectors @ encoded.holistic_vector), LIMIT - 1)[:LIMIT]
         return cls(query, encoded, frozenset(pool.top(encoded, limit=LIMIT)[0].tolist()), frozenset(nearest.tolist()))
 
 

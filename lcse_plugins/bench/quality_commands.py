@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lcse_plugins.bench.command_options import Labels, Model, Run, common_options, encoder_options, label_options
+from lcse_plugins.bench.command_options import (
+    Labels,
+    Model,
+    Run,
+    common_options,
+    encoder_options,
+    file_to_write,
+    label_options,
+    used_calibration,
+)
 from lcse_plugins.commands.options import progress_bar
 
 if TYPE_CHECKING:
@@ -19,8 +28,16 @@ __all__ = ["factor", "factor_build", "negbench", "retention", "retrieval"]
 
 @click.command(epilog="Example: lcse bench retrieval photos/photos.jsonl --half B --out results")
 @label_options
-@click.option("--pairs", default=250, show_default=True, help="Pairs of classes to ask about.")
-@click.option("--fewest", default=5, show_default=True, help="Answers, and other images, every query has at least.")
+@click.option(
+    "--pairs", type=click.IntRange(min=1), default=250, show_default=True, help="Pairs of classes to ask about."
+)
+@click.option(
+    "--fewest",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Answers, and other images, every query has at least.",
+)
 @click.option("--regions", is_flag=True, help="Also rank with five and with fourteen tiles of every image.")
 @encoder_options
 @common_options
@@ -47,14 +64,13 @@ def retrieval(
     with progress_bar("asking") as progress:
         rankers = make_rankers(data.encoder, data.vectors, calibration=data.calibration, regions=tiles)
         report = measure_retrieval(questions, rankers, progress=progress)
-    used = data.calibration or data.encoder.calibration
     run.finish(
         retrieval_text(report),
         {
             **report.to_json(),
             "half": labels.half,
             "seed": run.seed,
-            "calibration": None if used is None else used.to_json(),
+            "calibration": used_calibration(data.encoder, data.calibration),
         },
         name="retrieval",
         encoder_id=data.encoder.encoder_id,
@@ -94,14 +110,13 @@ def factor(
         with progress_bar(mode) as progress:
             scorer = LogicScorer(encoder, calibration=chosen, config=config)
             reports[mode] = measure_factor(samples, scorer, vectors, parses=parses, progress=progress)
-    used = chosen or encoder.calibration
     run.finish(
         factor_text(reports, bench_file),
         {
             "official": bench_file.official,
             "sha256": bench_file.sha256,
             "parses": parses,
-            "calibration": None if used is None else used.to_json(),
+            "calibration": used_calibration(encoder, chosen),
             "modes": {mode: report.to_json() for mode, report in reports.items()},
         },
         name="factor",
@@ -114,7 +129,14 @@ def factor(
     "factor-build", epilog="Example: lcse bench factor-build instances_val2017.json --images val2017 -o f.jsonl"
 )
 @label_options
-@click.option("-o", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write.")
+@click.option(
+    "-o",
+    "target",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    callback=file_to_write,
+    required=True,
+    help="File to write.",
+)
 @common_options
 def factor_build(
     labels: Labels,
@@ -128,7 +150,9 @@ def factor_build(
     from lcse_plugins.bench.factor_builder import PUBLISHED_COUNTS, build_factor
 
     counts = {kind: min(count, run.limit or count) for kind, count in PUBLISHED_COUNTS.items()}
-    samples = build_factor(labels.read(), seed=run.seed, counts=counts)
+    images = labels.read()
+    with progress_bar("building") as progress:
+        samples = build_factor(images, root=labels.root, seed=run.seed, counts=counts, progress=progress)
     write_factor(samples, target)
     made = dict(Counter(sample.operator for sample in samples))
     text = f"wrote {len(samples)} samples to {target}: " + ", ".join(f"{kind} {count}" for kind, count in made.items())
@@ -149,26 +173,36 @@ def negbench(
     run: Run,
 ) -> None:
     """Answer the multiple-choice questions of FILE, and find images by captions that negate."""
+    import numpy as np
+
     from lcse_plugins.bench.negbench import measure_choices, measure_recall, read_choices, read_retrieval_captions
     from lcse_plugins.bench.tables import choices_text
     from lcse_plugins.scorer import LogicScorer
 
     choices = read_choices(file)[: run.limit]
     asked = [] if captions is None else read_retrieval_captions(captions)[: run.limit]
-    names = sorted({choice.image for choice in choices} | {image for image, _ in asked})
+    gallery = sorted({image for image, _ in asked})
+    names = sorted({choice.image for choice in choices} | set(gallery))
     encoder, chosen = model.open()
     rows = model.encode(encoder, [images / image for image in names])
-    vectors, place = dict(zip(names, rows, strict=True)), {image: i for i, image in enumerate(names)}
+    vectors, place = dict(zip(names, rows, strict=True)), {image: i for i, image in enumerate(gallery)}
+    shown = np.array([vectors[image] for image in gallery])
+    sought = [(place[image], caption) for image, caption in asked]
     reports, recall = {}, {}
     for mode, config in _configs(aggregators=False).items():
         scorer = LogicScorer(encoder, calibration=chosen, config=config)
         with progress_bar(mode) as progress:
             reports[mode] = measure_choices(choices, scorer, vectors, progress=progress)
         if asked:
-            recall[mode] = measure_recall([(place[image], caption) for image, caption in asked], scorer, rows)
+            with progress_bar(f"{mode}, R@5") as progress:
+                recall[mode] = measure_recall(sought, scorer, shown, progress=progress)
     run.finish(
         choices_text(reports, recall),
-        {"choices": {mode: r.to_json() for mode, r in reports.items()}, "recall_at_5": recall},
+        {
+            "calibration": used_calibration(encoder, chosen),
+            "choices": {mode: r.to_json() for mode, r in reports.items()},
+            "recall_at_5": recall,
+        },
         name="negbench",
         encoder_id=encoder.encoder_id,
     )
@@ -177,7 +211,9 @@ def negbench(
 @click.command(epilog="Example: lcse bench retention photos/photos.jsonl")
 @label_options
 @click.option("--captions", type=click.Path(path_type=Path), help="COCO captions or JSON lines; by default LABELS.")
-@click.option("--per-image", default=1, show_default=True, help="Captions of each image to ask with.")
+@click.option(
+    "--per-image", type=click.IntRange(min=1), default=1, show_default=True, help="Captions of each image to ask with."
+)
 @encoder_options
 @common_options
 def retention(
@@ -193,13 +229,13 @@ def retention(
     from lcse_plugins.bench.tables import retention_text
 
     data = labels.encoded(model, run.limit)
-    said = captions_of(data.images.paths, captions or labels.labels)
+    said = captions_of(data.images.paths, captions or labels.labels, root=labels.root)
     asked = [(caption, i) for i, texts in enumerate(said) for caption in texts[:per_image]]
     with progress_bar("asking") as progress:
         report = measure_retention(data.encoder, data.vectors, asked, calibration=data.calibration, progress=progress)
     run.finish(
         retention_text(report),
-        report.to_json(),
+        {**report.to_json(), "calibration": used_calibration(data.encoder, data.calibration)},
         name="retention",
         encoder_id=data.encoder.encoder_id,
     )
@@ -209,11 +245,12 @@ def _configs(aggregators: bool) -> dict[str, ScoringConfig]:
     from dataclasses import replace
 
     from lcse_plugins.bench.rivals import MODES
+    from lcse_plugins.config import DEFAULT_CONFIG
 
     configs = dict(MODES)
     if aggregators:
         for name, config in MODES.items():
-            if config.mode != "holistic":
+            if config.mode != "holistic" and config.aggregator == DEFAULT_CONFIG.aggregator:
                 configs[f"{name}, minmax"] = replace(config, aggregator="minmax")
                 configs[f"{name}, probabilistic"] = replace(config, aggregator="probabilistic")
     return configs

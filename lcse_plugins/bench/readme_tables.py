@@ -33,10 +33,21 @@ _MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end table -->)
 
 
 def readme_tables(results: str | Path) -> dict[str, str]:
-    """Name → table in Markdown, for every result that is kept."""
+    """Name → table in Markdown, for every result that is kept.
+
+    Raises:
+        InvalidOption: there is no such folder, or a result in it is none.
+    """
     folder = Path(results)
+    if not folder.is_dir():
+        raise InvalidOption(f"there is no folder {folder} of results")
     kept = {name: read_result(folder / f"{name}.json") for name in TABLES if (folder / f"{name}.json").is_file()}
-    tables = {name: TABLES[name](record) for name, record in kept.items()}
+    tables = {}
+    for name, record in kept.items():
+        try:
+            tables[name] = TABLES[name](record)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise InvalidOption(f"{folder / name}.json lacks figures of its table: {error!r}") from error
     if all(name in kept for name in LEADS):
         tables["leads"] = _leads({heading: kept[name] for name, heading in LEADS.items()})
     return tables
@@ -74,7 +85,7 @@ def _retrieval(record: Mapping[str, Any]) -> str:
     body = []
     for ranker, per in rows.items():
         cells = [f"{per[c]['p_at_10']:.1f} / {per[c]['auc']:.1f}" for c in columns]
-        body.append([ranker, *cells, f"{per['mean']['violations']:.1f}"])
+        body.append([ranker, *cells, _number(per["mean"]["violations"])])
     return _markdown(["P@10 / AUC, %", *columns, "violations"], body, record)
 
 
@@ -85,6 +96,8 @@ def _leads(records: Mapping[str, Mapping[str, Any]]) -> str:
     }
     lines = ["| P@10 / AUC, points | " + " | ".join(means) + " |", "|---" + "|--:" * len(means) + "|"]
     for ours, rival in itertools.product(("anchored", "anchored, 6 views", "anchored, 15 views"), RIVALS):
+        if not all(ours in per and rival in per for per in means.values()):
+            continue
         leads = [
             f"{per[ours]['p_at_10'] - per[rival]['p_at_10']:+.1f} / {per[ours]['auc'] - per[rival]['auc']:+.1f}"
             for per in means.values()
@@ -97,9 +110,9 @@ def _factor(record: Mapping[str, Any]) -> str:
     body = [
         [
             mode,
-            *(f"{report['accuracy'][op]:.1f}" for op in OPERATORS),
-            f"{report['overall']:.1f}",
-            f"{report['violations'].get('all', 0.0):.1f}",
+            *(_number(report["accuracy"].get(op)) for op in OPERATORS),
+            _number(report["overall"]),
+            _number(report["violations"].get("all")),
         ]
         for mode, report in record["result"]["modes"].items()
     ]
@@ -109,7 +122,7 @@ def _factor(record: Mapping[str, Any]) -> str:
 def _retention(record: Mapping[str, Any]) -> str:
     result = record["result"]
     body = [
-        [mode, *(f"{value:.1f}" for value in recall.values()), f"{result['correlation'][mode]:.4f}"]
+        [mode, *(f"{value:.1f}" for value in recall.values()), _number(result["correlation"][mode], 4)]
         for mode, recall in result["recall"].items()
     ]
     return _markdown(["captions", "R@1", "R@5", "R@10", "ρ without logic"], body, record)
@@ -127,8 +140,9 @@ def _calibration(record: Mapping[str, Any]) -> str:
         for name, fit in result["objectives"].items()
     ]
     free = result["unlabelled"]
-    values = (f"{100 * free['values'][name]:.1f}" for name in result["objectives"])
-    body.append(["no labels", f"{free['mu']:.3f}", f"{free['beta']:.2f}", *values])
+    if free is not None:
+        values = (f"{100 * free['values'][name]:.1f}" for name in result["objectives"])
+        body.append(["no labels", f"{free['mu']:.3f}", f"{free['beta']:.2f}", *values])
     return _markdown(["chosen by", "μ", "β", *(f"{name}, %" for name in result["objectives"])], body, record)
 
 
@@ -173,6 +187,10 @@ TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "qdrant": _qdrant,
 }
 """Name of a result, and of the table made from it → how."""
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _markdown(columns: Sequence[str], body: Sequence[Sequence[str]], record: Mapping[str, Any]) -> str:

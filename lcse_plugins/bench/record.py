@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import platform
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 from lcse_plugins.errors import InvalidOption
 
-__all__ = ["command_line", "read_result", "versions", "write_result"]
+__all__ = ["command_line", "json_text", "read_result", "versions", "write_result"]
 
 _PACKAGES = ("lcse-plugins", "numpy", "onnxruntime", "open_clip_torch", "qdrant-client")
 
@@ -49,13 +50,26 @@ def write_result(
         "result": result,
     }
     path = target / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json_text(record, indent=1) + "\n", encoding="utf-8")
     if rows:
         with open(target / f"{name}.csv", "w", newline="", encoding="utf-8") as stream:
             writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
             writer.writeheader()
             writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()} for row in rows)
     return path
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """The value as JSON, in which what is not a number is null."""
+    return json.dumps(_numbers_only(value), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def _numbers_only(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _numbers_only(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers_only(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_result(path: str | Path) -> dict[str, Any]:

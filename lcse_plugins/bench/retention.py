@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lcse_plugins.bench.metrics import spearman
+from lcse_plugins.bench.metrics import spearman, standing_before
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.bench.rivals import MODES
 from lcse_plugins.calibrate import Calibration
@@ -35,14 +35,15 @@ class Retention:
 
     Attributes:
         recall: mode → depth → percent of captions whose image is among the first.
-        correlation: mode → mean rank correlation with the plain encoder, over captions without logic.
+        correlation: mode → mean rank correlation with the plain encoder, over captions without logic; None when all
+            have some.
         correlation_all: the same over all captions.
         captions: how many captions were asked.
         constrained: how many of them the parser found logic in.
     """
 
     recall: Mapping[str, Mapping[int, float]]
-    correlation: Mapping[str, float]
+    correlation: Mapping[str, float | None]
     correlation_all: Mapping[str, float]
     captions: int
     constrained: int
@@ -92,7 +93,7 @@ def measure_retention(
             encoded = scorer.encode(parse)
             scores = encoded.score_similarities(vectors @ encoded.matrix.T)[0]
             plain = scores if plain is None else plain
-            better = int(np.sum(scores > scores[image])) + int(np.sum(scores[:image] == scores[image]))
+            better = standing_before(scores, image)
             for depth in DEPTHS:
                 hits[name, depth] += better < depth
             alike[name].append((parse.constrained, spearman(plain, scores)))
@@ -101,11 +102,11 @@ def measure_retention(
     return Retention(
         recall={name: {depth: 100.0 * hits[name, depth] / len(captions) for depth in DEPTHS} for name in scorers},
         correlation={name: _mean([rho for logic, rho in values if not logic]) for name, values in alike.items()},
-        correlation_all={name: _mean([rho for _, rho in values]) for name, values in alike.items()},
+        correlation_all={name: float(np.mean([rho for _, rho in values])) for name, values in alike.items()},
         captions=len(captions),
         constrained=sum(logic for logic, _ in alike["holistic"]),
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None

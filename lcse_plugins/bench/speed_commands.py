@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any
+from pathlib import Path
 
 import click
 
 from lcse_plugins.bench.command_options import Run, common_options
+from lcse_plugins.commands.options import progress_bar
 
 __all__ = ["concurrency", "qdrant", "timing"]
 
@@ -19,41 +18,41 @@ __all__ = ["concurrency", "qdrant", "timing"]
 @common_options
 def timing(run: Run) -> None:
     """Time the exact logical top-10 against numpy's plain one; --limit bounds the size of the collections."""
-    module = import_module("lcse_plugins.bench.timing")
-    sizes = [size for size in module.SIZES if run.limit is None or size <= run.limit] or [run.limit]
-    with _spinner("timing") as progress:
+    from lcse_plugins.bench import timing as module
+
+    sizes = [size for size in module.SIZES if run.limit is None or size <= run.limit] or [run.limit or 0]
+    with progress_bar("timing") as progress:
         report = module.run(sizes, seed=run.seed, progress=progress)
     run.finish(module.table(report), report, name="timing", rows=report["results"])
 
 
-@click.command()
+@click.command(epilog="Example: lcse bench concurrency --limit 50")
 @common_options
 def concurrency(run: Run) -> None:
     """Ask many searches at once; --limit bounds how many."""
-    _measure("concurrency", run, {"seed": run.seed, "calls": run.limit})
+    from lcse_plugins.bench import concurrency as module
+
+    with _spinner("concurrency") as progress:
+        report = module.run(calls=run.limit or module.CALLS, seed=run.seed, progress=progress)
+    run.finish(module.table(report), report, name="concurrency", rows=report["results"])
 
 
-@click.command()
+@click.command(epilog="Example: lcse bench qdrant --images photos --limit 2000")
+@click.option(
+    "--images", type=click.Path(path_type=Path), help="A folder of photographs; by default `photos` in $LCSE_DATA."
+)
 @common_options
-def qdrant(run: Run) -> None:
-    """Search a Qdrant collection every way there is; --limit bounds its size."""
-    _measure("qdrant", run, {"seed": run.seed, "points": run.limit})
+def qdrant(images: Path | None, run: Run) -> None:
+    """Search a Qdrant collection every way there is; --limit bounds its size, and below 10,000 points the queries."""
+    from lcse_plugins.bench import qdrant as module
 
-
-def _measure(module_name: str, run: Run, options: dict[str, Any]) -> None:
-    module = import_module(f"lcse_plugins.bench.{module_name}")
-    known = inspect.signature(module.run).parameters
-    given = {key: value for key, value in options.items() if key in known and value is not None}
-    with _spinner(module_name) as progress:
-        if "progress" in known:
-            given["progress"] = progress
-        report = module.run(**given)
-    rows = report.get("results", ())
-    run.finish(module.table(report), report, name=module_name, encoder_id=report.get("encoder"), rows=rows)
+    with progress_bar("qdrant") as progress:
+        report = module.run(images=images, points=run.limit or module.POINTS, seed=run.seed, progress=progress)
+    run.finish(module.table(report), report, name="qdrant", encoder_id=report["encoder"], rows=report["results"])
 
 
 @contextmanager
-def _spinner(label: str) -> Iterator[Any]:
+def _spinner(label: str) -> Iterator[Callable[[str], None]]:
     """A line on standard error that says what is being done; nothing where that is not a terminal."""
     from rich.console import Console
 

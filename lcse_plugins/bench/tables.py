@@ -35,8 +35,10 @@ def retrieval_text(report: RetrievalReport) -> str:
 def factor_text(reports: Mapping[str, FactorReport], file: FactorFile) -> str:
     """Accuracy by operator, violations of equivalences, compound and nested queries."""
     known = "the published file, v1.0" if file.official else f"NOT the published file (sha256 {file.sha256[:12]}…)"
+    count = next((report.samples for report in reports.values()), 0)
+    scored = str(count) if count == len(file.samples) else f"{count} of {len(file.samples)}"
     lines = [
-        f"{len(file.samples)} samples; {known}; percent",
+        f"{scored} samples; {known}; percent",
         f"{'':<{NAME}}"
         + "".join(f"{op:>9}" for op in OPERATORS)
         + f"{'overall':>9}{'violate':>9}{'nested':>8}  compound",
@@ -61,7 +63,7 @@ def retention_text(report: Retention) -> str:
         lines.append(
             f"{mode:<{NAME}}"
             + "".join(f"{value:>7.1f}" for value in recall.values())
-            + f"{report.correlation[mode]:>17.4f}{report.correlation_all[mode]:>8.4f}"
+            + f"{_number(report.correlation[mode], 4):>17}{report.correlation_all[mode]:>8.4f}"
         )
     return "\n".join(lines)
 
@@ -81,5 +83,5 @@ def choices_text(reports: Mapping[str, ChoiceReport], recall: Mapping[str, float
     return "\n".join(lines)
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
+def _number(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

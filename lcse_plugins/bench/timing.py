@@ -6,6 +6,7 @@ reported. The yardstick is what people run today: one float32 matrix–vector pr
 
 from __future__ import annotations
 
+import itertools
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidOption
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import And, Concept, Not, Query
 from lcse_plugins.scorer import LogicScorer
@@ -62,18 +65,28 @@ def run(
     dimension: int = 512,
     repeats: int = 9,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Time all contenders at all sizes.
 
     Returns:
         `{"machine": …, "repeats": …, "results": [Timing as a mapping, …]}`.
+
+    Raises:
+        InvalidOption: a size is below ten.
     """
-    results: list[Timing] = []
-    for rows in sizes:
+    wanted = list(sizes)
+    if min(wanted, default=LIMIT) < LIMIT:
+        raise InvalidOption(f"the top {LIMIT} needs at least {LIMIT} vectors, not {min(wanted)}")
+    rounds = itertools.count(1)
+
+    def tick() -> None:
         if progress is not None:
-            progress(f"{rows:,} vectors")
-        results += _time_pool(_vectors(rows, dimension, seed), repeats)
+            progress(next(rounds), len(wanted) * len(CONCEPTS) * (repeats + 1))
+
+    results: list[Timing] = []
+    for rows in wanted:
+        results += _time_pool(_vectors(rows, dimension, seed), repeats, tick)
     return {
         "machine": {"processor": platform.processor() or platform.machine(), "numpy": np.__version__},
         "dimension": dimension,
@@ -111,7 +124,7 @@ def _query(concepts: int) -> Query:
     return Not(leaves[0]) if concepts == 1 else And((*leaves[:-1], Not(leaves[-1])))
 
 
-def _time_pool(vectors: FloatArray, repeats: int) -> list[Timing]:
+def _time_pool(vectors: FloatArray, repeats: int, tick: Callable[[], None]) -> list[Timing]:
     scorer = LogicScorer(ToyEncoder(dimension=vectors.shape[1]), calibration=Calibration(mu=0.05, beta=30.0))
     storages = {
         "float32": VectorPool(vectors, assume_unit=True),
@@ -129,7 +142,7 @@ def _time_pool(vectors: FloatArray, repeats: int) -> list[Timing]:
             contenders[f"plain similarity, {storage}"] = (storage, _top(pool, plain))
             contenders[f"LCSE, {storage}"] = (storage, _top(pool, encoded))
         contenders["LCSE, eight-bit, known concepts"] = ("eight-bit", _top(remembering, encoded))
-        seconds = _interleaved([call for _, call in contenders.values()], repeats)
+        seconds = _interleaved([call for _, call in contenders.values()], repeats, tick)
         median = dict(zip(contenders, (1e3 * value for value in seconds), strict=True))
         yardstick = median["numpy: plain similarity"]
         for name, (storage, _) in contenders.items():
@@ -153,7 +166,7 @@ def _top(pool: VectorPool, encoded: EncodedQuery) -> Callable[[], object]:
     return lambda: pool.top(encoded, limit=LIMIT)
 
 
-def _interleaved(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+def _interleaved(calls: Sequence[Callable[[], object]], repeats: int, tick: Callable[[], None]) -> list[float]:
     """Median seconds of each call; all calls run once in turn, over and over, after one round that does not count.
 
     Before each call the process rests: the threads of a linear algebra library spin for some time after their work, and
@@ -166,4 +179,5 @@ def _interleaved(calls: Sequence[Callable[[], object]], repeats: int) -> list[fl
             start = time.perf_counter()
             call()
             seconds[turn, place] = time.perf_counter() - start
+        tick()
     return [float(value) for value in np.median(seconds[1:], axis=0)]

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes every kept result of quality anew, from the root of the repository: tests/bench/measure.sh [folder of photographs].
 # `chosen`: μ and β as half A gives them without labels, rounded (calibrate.json); elsewhere the encoder's preset is used.
-# `timing` and `qdrant` are measured on an idle machine: lcse bench timing | qdrant --out tests/bench/results.
+# `timing` and `qdrant` are measured on an idle machine: lcse bench timing | qdrant --images "$photos", with
+# --out tests/bench/results.
 set -eu
 photos=${1:-../shared/data/photos}
 labels=$photos/photos.jsonl

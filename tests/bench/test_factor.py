@@ -15,6 +15,7 @@ from lcse_plugins.bench.factor import FactorSample, measure_factor, read_factor,
 from lcse_plugins.bench.factor_builder import PUBLISHED_COUNTS, build_factor
 from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, article, operator_tree, phrase
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.labelled import LabelledImages, read_labels
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.query import And, Concept, Not, Or, Query, canonical, ordered
 from tests.bench.worlds import CLASSES, toy_world
@@ -58,7 +59,17 @@ def test_the_published_form_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [{"correct": "c"}, {"parse_a": {"concepts": []}}, {"parse_a": 3}, {"caption_a": None, "parse_b": {}}]
+    "damage",
+    [
+        {"correct": "c"},
+        {"parse_a": {"concepts": []}},
+        {"parse_a": 3},
+        {"caption_a": None, "parse_b": {}},
+        {"meta": [1]},
+        {"test_type": "riddle"},
+        {"test_type": "equivalence"},
+        {"correct": "both"},
+    ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, damage: dict[str, object]) -> None:
     path = tmp_path / "f.jsonl"
@@ -112,6 +123,32 @@ def test_the_protocol_is_kept(samples: list[FactorSample]) -> None:
     assert polarity["negation_correct"] == polarity["affirmation_correct"] > 0
     assert all(len(patterns) >= 5 for patterns in PHRASINGS.values())
     assert {sample.test_type for sample in samples} == {"operator", "equivalence", "compound", "nested"}
+
+
+@pytest.mark.parametrize("operator", ["NOT", "BUT_NOT", "NEITHER", "NESTED"])
+def test_few_classes_leave_both_polarities_alike(operator: str) -> None:
+    done: list[tuple[int, int]] = []
+    few = build_factor(toy_world()[1], counts={operator: 80}, progress=lambda *step: done.append(step))
+    polarity = Counter(sample.meta["polarity"] for sample in few)
+    assert polarity["negation_correct"] == polarity["affirmation_correct"] > 3
+    assert done[-1][0] == done[-1][1]
+
+
+def test_images_are_named_by_their_path_from_the_root() -> None:
+    _, images, _ = toy_world()
+    folders = tuple(Path("/data", "ab"[i % 2], path.name) for i, path in enumerate(images.paths))
+    apart = LabelledImages(folders, images.labels, images.classes)
+    for root, start in ((None, ""), ("/data", ""), ("/", "data/")):
+        names = {sample.image for sample in build_factor(apart, counts={"NOT": 40}, root=root)}
+        assert {name.removeprefix(start)[:2] for name in names} == {"a/", "b/"}
+    assert {s.image for s in build_factor(images, counts={"NOT": 40})} <= {path.name for path in images.paths}
+
+
+def test_many_classes_give_the_published_counts(shared_data: Path) -> None:
+    photographs = read_labels(shared_data / "photos" / "photos.jsonl")
+    made = build_factor(photographs, root=shared_data / "photos")
+    assert Counter(sample.operator for sample in made) == PUBLISHED_COUNTS
+    assert {sample.image for sample in made} <= {path.name for path in photographs.paths}
 
 
 def test_building_is_deterministic_and_survives_the_disk(samples: list[FactorSample], tmp_path: Path) -> None:
@@ -190,7 +227,7 @@ def test_equivalent_captions_score_alike_with_canonical_text(samples: list[Facto
         config = ScoringConfig(mode=mode, holistic="canonical")
         for parses in ("oracle", "own"):
             report = measure_factor(samples, LogicScorer(encoder, config=config), vectors, parses=parses)
-            assert report.violations == dict.fromkeys(["de_morgan", "double_neg", "comm_and", "comm_or", "all"], 0.0)
+            assert report.violations == dict.fromkeys(["de_morgan", "double_negation", "commutativity", "all"], 0.0)
 
 
 def test_an_image_without_a_vector_is_named(samples: list[FactorSample]) -> None:

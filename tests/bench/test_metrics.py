@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcse_plugins.bench.metrics import area_under_curve, mid_ranks, precision_at, recall_at, spearman
+from lcse_plugins.bench.metrics import area_under_curve, mid_ranks, precision_at, recall_at, spearman, standing_before
 from lcse_plugins.errors import InvalidOption
 
 ITEMS = st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=40)
@@ -40,3 +40,16 @@ def test_rank_correlation() -> None:
     assert spearman([1, 1, 1], [2, 2, 2]) == 1.0
     assert spearman([1, 1, 1], [1, 2, 3]) == 0.0
     np.testing.assert_array_equal(mid_ranks([5, 1, 5]), [2.5, 1.0, 2.5])
+
+
+def test_what_is_not_a_number_is_refused() -> None:
+    broken = [float("nan"), float("nan"), 1.0, 2.0]
+    for measure in (
+        lambda: area_under_curve(broken, [1, 1, 0, 0]),
+        lambda: precision_at(broken, [1, 1, 0, 0], 1),
+        lambda: spearman([1, 2, 3, 4], broken),
+        lambda: standing_before(broken, 3),
+    ):
+        with pytest.raises(InvalidOption, match="NaN"):
+            measure()
+    assert standing_before([0.5, 0.9, 0.5], 2) == 2

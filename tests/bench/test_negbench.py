@@ -24,7 +24,7 @@ HEADER = "correct_answer,caption_0,caption_1,caption_2,caption_3,correct_answer_
 
 def test_the_published_columns_are_read(tmp_path: Path) -> None:
     path = tmp_path / "mcq.csv"
-    path.write_text(HEADER + '2,a dog,a cat,"a dog, but no cat",no dog,hybrid,val/1.jpg\n', encoding="utf-8")
+    path.write_text(HEADER + '2.0,a dog,a cat,"a dog, but no cat",no dog,hybrid,val/1.jpg\n', encoding="utf-8")
     assert read_choices(path) == [Choice("val/1.jpg", ("a dog", "a cat", "a dog, but no cat", "no dog"), 2, "hybrid")]
 
 
@@ -33,6 +33,11 @@ def test_the_published_columns_are_read(tmp_path: Path) -> None:
     [
         (HEADER + "4,a,b,c,d,x,1.jpg\n", "line 2"),
         (HEADER + "0,a,b,c,d,x,1.jpg\nfirst,a,b,c,d,x,1.jpg\n", "line 3"),
+        (HEADER + "0.9,a,b,c,d,x,1.jpg\n", "line 2: correct_answer is 0 to 3, not '0.9'"),
+        (HEADER + "inf,a,b,c,d,x,1.jpg\n", "line 2"),
+        (HEADER + "nan,a,b,c,d,x,1.jpg\n", "line 2"),
+        (HEADER + "0,a,b\n", "line 2: not as many cells"),
+        (HEADER + "0,a,b,c,d,x,1.jpg,more\n", "line 2: not as many cells"),
         ("caption_0,image_path\n", "lacks the columns correct_answer"),
     ],
 )
@@ -48,6 +53,9 @@ def test_retrieval_captions_come_as_lists_or_alone(tmp_path: Path) -> None:
     path.write_text("filepath,captions\n1.jpg,\"['a dog', 'no cat']\"\n2.jpg,a cat\n", encoding="utf-8")
     assert read_retrieval_captions(path) == [("1.jpg", "a dog"), ("1.jpg", "no cat"), ("2.jpg", "a cat")]
     path.write_text('filepath,captions\n1.jpg,"[\'a dog"\n', encoding="utf-8")
+    with pytest.raises(InvalidOption, match="line 2"):
+        read_retrieval_captions(path)
+    path.write_text("filepath,captions\n1.jpg,,more\n", encoding="utf-8")
     with pytest.raises(InvalidOption, match="line 2"):
         read_retrieval_captions(path)
     with pytest.raises(InvalidOption, match="cannot read"):
@@ -73,6 +81,8 @@ def test_negation_is_answered_with_logic() -> None:
     recall = measure_recall(captions, LogicScorer(encoder), np.asarray(rows), depth=1)
     assert recall == 100.0
     assert "100.0" in choices_text({"lcse": logic}, {"lcse": recall})
+    with pytest.raises(InvalidOption, match="NaN"):
+        measure_recall(captions, LogicScorer(encoder), np.full_like(rows, np.nan))
     with pytest.raises(InvalidOption):
         measure_choices([], LogicScorer(encoder), vectors)
     with pytest.raises(InvalidOption):

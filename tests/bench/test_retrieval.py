@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from lcse_plugins import Concept, LogicScorer
-from lcse_plugins.bench.photographs import half_of, image_vectors, take_images
+from lcse_plugins.bench.photographs import captions_of, half_of, image_vectors, take_images
 from lcse_plugins.bench.remembering import RememberingEncoder
 from lcse_plugins.bench.retention import measure_retention
 from lcse_plugins.bench.retrieval import draw_questions, measure_retrieval
 from lcse_plugins.bench.rivals import best_score, make_rankers, subtraction
 from lcse_plugins.bench.tables import retention_text, retrieval_text
 from lcse_plugins.encoders.protocol import concept_vectors
-from lcse_plugins.errors import InvalidOption
+from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
 from lcse_plugins.parsing.result import Parse
+from lcse_plugins.testing import ToyEncoder
 from tests.bench.worlds import toy_world
 
 
@@ -95,6 +100,11 @@ def test_captions_without_logic_keep_their_ranking() -> None:
     assert "R@10" in retention_text(report)
     with pytest.raises(InvalidOption, match="needs captions"):
         measure_retention(encoder, vectors, [])
+    with pytest.raises(InvalidOption, match="NaN"):
+        measure_retention(encoder, np.full_like(vectors, np.nan), captions)
+    logic_alone = measure_retention(encoder, vectors, captions[-1:])
+    assert logic_alone.correlation["lcse"] is None
+    assert "–" in retention_text(logic_alone)
 
 
 def test_halves_are_fixed_and_disjoint() -> None:
@@ -107,20 +117,58 @@ def test_halves_are_fixed_and_disjoint() -> None:
         half_of(images, "C")  # type: ignore[arg-type]
 
 
-def test_image_vectors_are_computed_once(tmp_path: object) -> None:
-    from pathlib import Path
-
-    from lcse_plugins.testing import ToyEncoder
-
-    folder = Path(str(tmp_path))
-    files = [folder / f"{name}.jpg" for name in ("dog", "cat", "dog kite")]
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    files = [tmp_path / f"{name}.jpg" for name in ("dog", "cat", "dog kite")]
     for file in files:
         file.write_bytes(b"picture")
+    return files
+
+
+def test_image_vectors_are_computed_once(files: list[Path], tmp_path: Path) -> None:
     encoder = ToyEncoder()
-    first = image_vectors(encoder, files, cache=folder / "cache")
-    second = image_vectors(encoder, files, cache=folder / "cache")
+    first = image_vectors(encoder, files, cache=tmp_path / "cache")
+    second = image_vectors(encoder, files, cache=tmp_path / "cache")
     np.testing.assert_array_equal(first, second)
     assert encoder.images_encoded == 3
+
+
+def test_changed_pictures_and_damaged_vectors_are_encoded_again(files: list[Path], tmp_path: Path) -> None:
+    encoder, cache = ToyEncoder(), tmp_path / "cache"
+    image_vectors(encoder, files, cache=cache)
+    (kept,) = cache.iterdir()
+    for damage in (b"", kept.read_bytes()[:-10], b"no vectors"):
+        kept.write_bytes(damage)
+        assert image_vectors(encoder, files, cache=cache).shape == (3, encoder.dimension)
+    assert encoder.images_encoded == 12
+    assert list(cache.iterdir()) == [kept]
+    os.utime(files[0], ns=(0, files[0].stat().st_mtime_ns + 1))
+    image_vectors(encoder, files, cache=cache)
+    assert encoder.images_encoded == 15
+
+
+def test_unusable_pictures_caches_and_encoders_are_named(files: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match=r"bird.jpg: there is no such picture"):
+        image_vectors(ToyEncoder(), [*files, tmp_path / "bird.jpg"])
+    with pytest.raises(InvalidOption, match="cannot keep vectors"):
+        image_vectors(ToyEncoder(), files, cache=files[0])
+    with pytest.raises(EncoderError, match="NaN"):
+        image_vectors(ToyEncoder({"dog": [np.nan, 1.0], "cat": [1.0, 0.0], "kite": [0.0, 1.0]}), files)
+
+
+def test_captions_belong_to_a_path_and_not_to_a_name(tmp_path: Path) -> None:
+    rows = [{"file": f"{folder}/1.jpg", "captions": [folder]} for folder in "ab"]
+    source = tmp_path / "photos.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    paths = [tmp_path / folder / "1.jpg" for folder in "bac"]
+    assert captions_of(paths, source, root=tmp_path) == (("b",), ("a",), ())
+    assert captions_of(paths, source) == (("b",), ("a",), ())
+    coco = {
+        "images": [{"id": i, "file_name": f"{folder}/1.jpg"} for i, folder in enumerate("ab")],
+        "annotations": [{"image_id": 1, "caption": "second"}],
+    }
+    (tmp_path / "captions.json").write_text(json.dumps(coco), encoding="utf-8")
+    assert captions_of(paths, tmp_path / "captions.json", root=tmp_path) == (("second",), (), ())
 
 
 def test_a_text_is_read_once() -> None:
