@@ -24,6 +24,7 @@ from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.edit import score_tree
 from lcse_plugins.errors import CalibrationError, InvalidOption
 from lcse_plugins.query import And, Concept, Not, Or, Query, concepts, leaves
+from lcse_plugins.ranks import mid_ranks
 
 __all__ = ["GRID_BETA", "CalibrationFit", "Objective", "fit_calibration"]
 
@@ -183,18 +184,10 @@ def _retrieval(test: _Test, calibration: Calibration, config: ScoringConfig) -> 
     Images that score alike share the middle of their ranks.
     """
     scores = _score(test.said, test, calibration, config)
-    order = scores.argsort(axis=1)
-    rising = np.take_along_axis(scores, order, axis=1)
-    edges = np.ones((len(scores), scores.shape[1] + 1), dtype=bool)  # before and after each run of equal scores
-    edges[:, 1:-1] = rising[:, 1:] != rising[:, :-1]
-    place = np.arange(scores.shape[1])
-    first = np.maximum.accumulate(np.where(edges[:, :-1], place, 0), axis=1)
-    last = np.minimum.accumulate(np.where(edges[:, 1:], place, len(place))[:, ::-1], axis=1)[:, ::-1]
-    ranks = (first + last) / 2.0 + 1.0
     true = test.said_true.sum(axis=1)
     false = test.said_true.shape[1] - true
     some = (true > 0) & (false > 0)
-    above = (ranks * np.take_along_axis(test.said_true, order, axis=1)).sum(axis=1) - true * (true + 1) / 2.0
+    above = (mid_ranks(scores) * test.said_true).sum(axis=1) - true * (true + 1) / 2.0
     return float(np.mean(above[some] / (true * false)[some]))
 
 

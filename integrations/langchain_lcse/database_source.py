@@ -9,8 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 from langchain_core.documents import Document
 
 from langchain_lcse.documents import ranked_documents
-from langchain_lcse.sources import WORDS, SearchTerms, Wanted, keywords
+from langchain_lcse.sources import WORDS, SearchTerms, Wanted
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.keywords import keywords
 from lcse_plugins.off_loop import compute
 from lcse_plugins.results import Ranking
 
@@ -51,7 +52,7 @@ class DatabaseSource:
 
     def __init__(self, queries: LogicQueries) -> None:
         named, open_ended = keywords(queries.query)
-        self.terms = SearchTerms(words={**WORDS, **_OWN_WORDS}, options=None if open_ended else named)
+        self.terms = SearchTerms(words={**WORDS, **_OWN_WORDS}, options=None if open_ended else frozenset(named))
         self._query = queries.query
         self._native = iscoroutinefunction(queries.query)
         self._thread = compute if getattr(queries, "in_process", False) else asyncio.to_thread

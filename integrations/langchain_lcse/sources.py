@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from inspect import Parameter, signature
 from typing import Any, Protocol
 
 from langchain_core.documents import Document
@@ -12,7 +11,7 @@ from langchain_core.documents import Document
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.search import check_limits
 
-__all__ = ["WORDS", "DocumentSource", "SearchTerms", "Wanted", "keywords"]
+__all__ = ["WORDS", "DocumentSource", "SearchTerms", "Wanted"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,13 +92,6 @@ class SearchTerms:
         if self.options is not None and (unknown := sorted(set(options) - self.options)):
             known = ", ".join(sorted({*self.words, *self.options}))
             raise InvalidOption(f"this source cannot honour {', '.join(unknown)} in search_kwargs; it knows {known}")
-
-
-def keywords(search: Callable[..., Any]) -> tuple[frozenset[str], bool]:
-    """Names of the arguments that a search takes after its subject, and whether it takes any others."""
-    parameters = list(signature(search).parameters.values())
-    named = frozenset(p.name for p in parameters[1:] if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
-    return named, any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
 
 
 class DocumentSource(Protocol):

@@ -12,12 +12,13 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from langchain_lcse.documents import ranked_documents
-from langchain_lcse.sources import WORDS, SearchTerms, Wanted, keywords
+from langchain_lcse.sources import WORDS, SearchTerms, Wanted
 from langchain_lcse.stores import StoreFacts, document_key, facts_of, refusals_of
 from langchain_lcse.vectors import DocumentVectors
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, LcseError
+from lcse_plugins.keywords import keywords
 from lcse_plugins.off_loop import compute
 from lcse_plugins.results import Candidate, Ranking
 from lcse_plugins.scorer import LogicScorer
@@ -151,7 +152,7 @@ class _Hunt:
 
 def _terms(store: VectorStore, facts: StoreFacts | None) -> SearchTerms:
     named, open_ended = keywords(store.similarity_search_by_vector)
-    own = named - {"k", "filter"}  # a store may mean something of its own by `fetch_k`
+    own = frozenset(named) - {"k", "filter"}  # a store may mean something of its own by `fetch_k`
     return SearchTerms(
         words={word: name for word, name in WORDS.items() if word not in own},
         options=own.union(facts.options) if facts else None if open_ended else own,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from inspect import Parameter, iscoroutinefunction, signature
+from inspect import iscoroutinefunction
 from typing import Any
 
 from llama_index.core.callbacks import CallbackManager
@@ -13,6 +13,7 @@ from llama_index.core.schema import BaseNode, ImageNode, NodeWithScore, QueryBun
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.keywords import keywords
 from lcse_plugins.results import Ranked, Ranking
 from lcse_plugins.search import check_limits
 from llama_index_lcse.node_ranking import packed
@@ -81,10 +82,9 @@ def _check_options(search: Any, options: Mapping[str, Any]) -> None:
     query = getattr(search, "query", None)
     if query is None:
         raise InvalidOption(f"a search has a method `query`, which {type(search).__name__} has not")
-    parameters = list(signature(query).parameters.values())[1:]
-    known = [parameter.name for parameter in parameters]
+    known, open_ended = keywords(query)
     unknown = sorted(set(options) - set(known))
-    if unknown and not any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
+    if unknown and not open_ended:
         raise InvalidOption(f"the search does not take {', '.join(unknown)}; it takes {', '.join(known)}")
 
 

@@ -13,12 +13,11 @@ from lcse_plugins.bench.command_options import (
     Run,
     common_options,
     encoder_options,
-    file_to_write,
     label_options,
     used_calibration,
     vector_options,
 )
-from lcse_plugins.commands.options import progress_bar
+from lcse_plugins.commands.options import file_to_write, progress_bar
 from lcse_plugins.config import DEFAULT_CONFIG, Mode, ScoringConfig
 from lcse_plugins.errors import InvalidOption
 
@@ -27,12 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["calibrate", "diagnose", "tables"]
 
-html_option = click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    callback=file_to_write,
-    help="Write a page with charts.",
-)
+html_option = file_to_write("--html", refusal=click.BadParameter, help="Write a page with charts.")
 
 
 @click.command(epilog="Example: lcse bench calibrate photos/photos.jsonl --half A --html sweep.html")

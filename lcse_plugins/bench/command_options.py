@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from lcse_plugins.commands.options import encoder_option, json_option, load, progress_bar
+from lcse_plugins.commands.options import check_folder, encoder_option, json_option, load, print_json, progress_bar
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.photographs import Half
@@ -27,7 +26,6 @@ __all__ = [
     "Run",
     "common_options",
     "encoder_options",
-    "file_to_write",
     "label_options",
     "used_calibration",
     "vector_options",
@@ -56,9 +54,12 @@ class Run:
         rows: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Print what was found, and keep it where that was asked for: under `name` unless another was given."""
-        from lcse_plugins.bench.record import json_text, write_result
+        from lcse_plugins.bench.record import numbers_only, write_result
 
-        click.echo(json_text(result) if self.as_json else text)
+        if self.as_json:
+            print_json(numbers_only(result))
+        else:
+            click.echo(text)
         if self.out is not None:
             path = write_result(self.out, self.name or name, result, encoder_id=encoder_id, rows=rows)
             click.echo(f"kept in {path}", err=True)
@@ -142,29 +143,14 @@ def used_calibration(encoder: RememberingEncoder, chosen: Calibration | None) ->
     return None if used is None else used.to_json()
 
 
-def file_to_write(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """A callback that refuses, before anything is measured, a file that could not be written afterwards."""
-    if value is not None:
-        _try_to_write(value.parent)
-    return value
-
-
 def _folder_to_write(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
     if value is not None:
         try:
             value.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise click.BadParameter(f"cannot make the folder {value}: {error.strerror or error}") from error
-        _try_to_write(value)
+        check_folder(value, click.BadParameter)
     return value
-
-
-def _try_to_write(folder: Path) -> None:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise click.BadParameter(f"cannot write to the folder {folder}: {error.strerror or error}") from error
 
 
 def _plain_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

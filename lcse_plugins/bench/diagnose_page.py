@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lcse_plugins.bench.charts import bar_chart, heat_map, html_page, html_table, line_chart
 from lcse_plugins.bench.diagnose import QUADRANTS, Diagnosis
+from lcse_plugins.bench.tables import number_text
 
 __all__ = ["diagnosis_page", "diagnosis_text"]
 
@@ -22,7 +23,7 @@ def diagnosis_text(found: Diagnosis) -> str:
         *(f"  {op:<9}" + "".join(f"{found.quadrants[op][q]:>10.2f}" for q in QUADRANTS) for op in operators),
         "",
         "how far a change of the text moves similarity (deviations)",
-        *(f"  {kind:<14} {_number(value, '.2f')}" for kind, value in found.sensitivity.items()),
+        *(f"  {kind:<14} {number_text(value, '.2f')}" for kind, value in found.sensitivity.items()),
         "",
         "text similarity explained by the concepts' (R²)",
         *(
@@ -143,9 +144,5 @@ def diagnosis_page(found: Diagnosis, *, title: str) -> str:
 def _aligned(found: Diagnosis, operator: str) -> str:
     if operator not in found.vectors.alignment:
         return "–"
-    nulls = "".join(f"   {name} {_number(value, '+.2f')}" for name, value in found.vectors.nulls[operator].items())
+    nulls = "".join(f"   {name} {number_text(value, '+.2f')}" for name, value in found.vectors.nulls[operator].items())
     return f"{found.vectors.alignment[operator]:+.2f}{nulls}"
-
-
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else f"{value:{form}}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,11 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lcse_plugins.bench.factor import FactorSample
+from lcse_plugins.bench.factor_scenes import SCENES, Scene
 from lcse_plugins.bench.photographs import Progress, names_of
-from lcse_plugins.bench.phrasing import AFFIRMED, PHRASINGS, article, operator_tree, phrase
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.labelled import LabelledImages
-from lcse_plugins.query import And, Concept, Not, Or, Query
 
 __all__ = ["PUBLISHED_COUNTS", "Detector", "build_factor"]
 
@@ -41,21 +39,6 @@ EQUIVALENCES: Mapping[str, str] = {
 """Kind → its name among the published equivalences."""
 
 TRIES_PER_SAMPLE = 400
-
-_Caption: TypeAlias = tuple[str, Query]
-_Make: TypeAlias = Callable[[np.random.Generator, Sequence[str], Sequence[str]], tuple[_Caption, _Caption]]
-
-
-@dataclass(frozen=True)
-class _Scene:
-    """What an image must show and lack, and the captions (true, other) made of it."""
-
-    test_type: str
-    operator: str
-    present: int
-    absent: int
-    make: _Make
-    polarity: str | None = None
 
 
 def build_factor(
@@ -87,17 +70,17 @@ def build_factor(
     Raises:
         InvalidOption: `counts` names an unknown kind, or the images allow no sample at all.
     """
-    unknown = sorted(set(counts) - set(_SCENES))
+    unknown = sorted(set(counts) - set(SCENES))
     if unknown:
-        raise InvalidOption(f"unknown kinds of samples {unknown}; known are {', '.join(_SCENES)}")
+        raise InvalidOption(f"unknown kinds of samples {unknown}; known are {', '.join(SCENES)}")
     names = names_of(images.paths, root)
     samples: list[FactorSample] = []
-    for position, (kind, scenes) in enumerate(_SCENES.items()):
+    for position, (kind, scenes) in enumerate(SCENES.items()):
         rng = np.random.default_rng([seed, position])
         drawn = _Draw(images, names, rng, frozenset(exclude), max_per_pair, max_per_concept, detector)
         samples += drawn.samples(kind, scenes, counts.get(kind, 0))
         if progress is not None:
-            progress(position + 1, len(_SCENES))
+            progress(position + 1, len(SCENES))
     if not samples:
         raise InvalidOption("these images allow no sample: they need classes that some show and others lack")
     return samples
@@ -127,7 +110,7 @@ class _Draw:
         self.concepts: Counter[int] = Counter()
         self.taken: set[tuple[int, ...]] = set()
 
-    def samples(self, kind: str, scenes: Sequence[_Scene], wanted: int) -> list[FactorSample]:
+    def samples(self, kind: str, scenes: Sequence[Scene], wanted: int) -> list[FactorSample]:
         """Draw from the scenes in turn, so that none uses up the caps before another."""
         shares = [wanted * (i + 1) // len(scenes) - wanted * i // len(scenes) for i in range(len(scenes))]
         tries = [iter(range(share * TRIES_PER_SAMPLE)) for share in shares]
@@ -144,7 +127,7 @@ class _Draw:
                 break
         return [sample for made in found for sample in made]
 
-    def _next(self, scene: _Scene, tries: Iterator[int], name: str) -> FactorSample | None:
+    def _next(self, scene: Scene, tries: Iterator[int], name: str) -> FactorSample | None:
         for _ in tries:
             image = int(self.rng.integers(len(self.images)))
             chosen = self._choose(image, scene)
@@ -152,7 +135,7 @@ class _Draw:
                 return self._sample(name, image, scene, *chosen)
         return None
 
-    def _choose(self, image: int, scene: _Scene) -> tuple[list[int], list[int]] | None:
+    def _choose(self, image: int, scene: Scene) -> tuple[list[int], list[int]] | None:
         row = self.images.labels[image]
         free = [c for c in self.columns if self.concepts[c] < self.max_per_concept]
         there, lacking = [c for c in free if row[c]], [c for c in free if not row[c]]
@@ -173,7 +156,7 @@ class _Draw:
         self.concepts.update(involved)
         return present, absent
 
-    def _sample(self, name: str, image: int, scene: _Scene, present: list[int], absent: list[int]) -> FactorSample:
+    def _sample(self, name: str, image: int, scene: Scene, present: list[int], absent: list[int]) -> FactorSample:
         classes = self.images.classes
         there, lacking = [classes[c] for c in present], [classes[c] for c in absent]
         true, other = scene.make(self.rng, there, lacking)
@@ -202,120 +185,3 @@ class _Draw:
             parse_b=second[1],
             meta=meta,
         )
-
-
-def _said(rng: np.random.Generator, operator: str, a: str, b: str) -> _Caption:
-    patterns = PHRASINGS[operator]
-    return phrase(patterns[int(rng.integers(len(patterns)))], a, b), operator_tree(operator, a, b)
-
-
-def _affirmed(rng: np.random.Generator, a: str) -> _Caption:
-    return phrase(AFFIRMED[int(rng.integers(len(AFFIRMED)))], a), Concept(a)
-
-
-def _shuffled(rng: np.random.Generator, *names: str) -> list[str]:
-    return [names[i] for i in rng.permutation(len(names))]
-
-
-def _either(true: str, other: str) -> _Make:
-    """One operator against another over the same two concepts, in the order present, absent where they differ."""
-
-    def make(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-        a, b = (*present, *absent) if "BUT_NOT" in (true, other) else _shuffled(rng, *present, *absent)
-        return _said(rng, true, a, b), _said(rng, other, a, b)
-
-    return make
-
-
-def _absent_one(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    return _said(rng, "NOT", absent[0], ""), _affirmed(rng, absent[0])
-
-
-def _present_one(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    return _affirmed(rng, present[0]), _said(rng, "NOT", present[0], "")
-
-
-def _only_one(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    return (article(present[0]), Concept(present[0])), _said(rng, "AND", *_shuffled(rng, present[0], absent[0]))
-
-
-def _de_morgan(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    a, b = _shuffled(rng, *present, *absent)
-    not_both = Not(And((Concept(a), Concept(b))))
-    return (f"not both {article(a)} and {article(b)}", not_both), (
-        f"either no {a} or no {b}",
-        Or((Not(Concept(a)), Not(Concept(b)))),
-    )
-
-
-def _double_negation(
-    rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]
-) -> tuple[_Caption, _Caption]:
-    a = present[0]
-    return (article(a), Concept(a)), (f"{a} is not missing", Not(Not(Concept(a))))
-
-
-def _swapped(operator: str) -> _Make:
-    def make(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-        a, b = _shuffled(rng, *present, *absent)
-        patterns = PHRASINGS[operator]
-        pattern = patterns[int(rng.integers(len(patterns)))]
-        return (phrase(pattern, a, b), operator_tree(operator, a, b)), (
-            phrase(pattern, b, a),
-            operator_tree(operator, b, a),
-        )
-
-    return make
-
-
-def _compound(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    order = _shuffled(rng, *present, *absent)
-
-    def caption(shown: frozenset[str]) -> _Caption:
-        words = [article(name) if name in shown else f"no {name}" for name in order]
-        leaves = [Concept(name) if name in shown else Not(Concept(name)) for name in order]
-        return " and ".join(words), And(tuple(leaves))
-
-    return caption(frozenset(present)), caption(frozenset(absent))
-
-
-def _nested_but_not(
-    rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]
-) -> tuple[_Caption, _Caption]:
-    a, b = _shuffled(rng, present[0], absent[0])
-    third = present[1] if len(present) > 1 else absent[1]
-    either = Or((Concept(a), Concept(b)))
-    without = (f"either {article(a)} or {article(b)}, but no {third}", And((either, Not(Concept(third)))))
-    with_it = (f"either {article(a)} or {article(b)}, and also {article(third)}", And((either, Concept(third))))
-    return (with_it, without) if len(present) > 1 else (without, with_it)
-
-
-_SCENES: Mapping[str, tuple[_Scene, ...]] = {
-    "NOT": (
-        _Scene("operator", "NOT", 0, 1, _absent_one, "negation_correct"),
-        _Scene("operator", "NOT", 1, 0, _present_one, "affirmation_correct"),
-    ),
-    "AND": (_Scene("operator", "AND", 1, 1, _only_one),),
-    "OR": (_Scene("operator", "OR", 1, 1, _either("OR", "AND")),),
-    "BUT_NOT": (
-        _Scene("operator", "BUT_NOT", 1, 1, _either("BUT_NOT", "AND"), "negation_correct"),
-        _Scene("operator", "BUT_NOT", 2, 0, _either("AND", "BUT_NOT"), "affirmation_correct"),
-    ),
-    "NEITHER": (
-        _Scene("operator", "NEITHER", 0, 2, _either("NEITHER", "OR"), "negation_correct"),
-        _Scene("operator", "NEITHER", 1, 1, _either("OR", "NEITHER"), "affirmation_correct"),
-    ),
-    "DE_MORGAN": (_Scene("equivalence", "DE_MORGAN", 1, 1, _de_morgan),),
-    "DOUBLE_NEG": (_Scene("equivalence", "DOUBLE_NEG", 1, 0, _double_negation),),
-    "COMM_AND": (_Scene("equivalence", "COMM_AND", 2, 0, _swapped("AND")),),
-    "COMM_OR": (_Scene("equivalence", "COMM_OR", 1, 1, _swapped("OR")),),
-    "COMPOUND": (
-        _Scene("compound", "COMPOUND", 1, 2, _compound),
-        _Scene("compound", "COMPOUND", 2, 1, _compound),
-        _Scene("compound", "COMPOUND", 2, 2, _compound),
-    ),
-    "NESTED": (
-        _Scene("nested", "NESTED", 1, 2, _nested_but_not, "negation_correct"),
-        _Scene("nested", "NESTED", 2, 1, _nested_but_not, "affirmation_correct"),
-    ),
-}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.ranks import mid_ranks
 
 __all__ = [
     "area_under_curve",
     "best_first",
     "finite",
-    "mid_ranks",
     "precision_at",
     "recall_at",
     "spearman",
@@ -66,21 +64,14 @@ def area_under_curve(scores: ArrayLike, relevant: ArrayLike) -> float:
     yes, no = int(truth.sum()), int((~truth).sum())
     if not yes or not no:
         raise InvalidOption(f"the area under the curve needs both kinds of items, not {yes} relevant and {no} others")
-    return float((mid_ranks(scores)[truth].sum() - yes * (yes + 1) / 2) / (yes * no))
+    return float((mid_ranks(finite(scores))[truth].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
 def spearman(first: ArrayLike, second: ArrayLike) -> float:
     """Rank correlation; 1 when both are constant alike, 0 when only one is."""
-    a, b = mid_ranks(first), mid_ranks(second)
+    a, b = mid_ranks(finite(first)), mid_ranks(finite(second))
     a, b = a - a.mean(), b - b.mean()
     norm = float(np.sqrt((a @ a) * (b @ b)))
     if norm == 0.0:
         return float(np.array_equal(a, b))
     return float(a @ b) / norm
-
-
-def mid_ranks(values: ArrayLike) -> NDArray[Any]:
-    """(n,) ranks from 1, equal values sharing the mean of theirs."""
-    _, inverse, counts = np.unique(finite(values), return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[inverse])

@@ -13,11 +13,10 @@ from lcse_plugins.bench.command_options import (
     Run,
     common_options,
     encoder_options,
-    file_to_write,
     label_options,
     used_calibration,
 )
-from lcse_plugins.commands.options import progress_bar
+from lcse_plugins.commands.options import file_to_write, progress_bar
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.factor import Parses
@@ -129,14 +128,7 @@ def factor(
     "factor-build", epilog="Example: lcse bench factor-build instances_val2017.json --images val2017 -o f.jsonl"
 )
 @label_options
-@click.option(
-    "-o",
-    "target",
-    type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    callback=file_to_write,
-    required=True,
-    help="File to write.",
-)
+@file_to_write("-o", "target", refusal=click.BadParameter, required=True, help="File to write.")
 @common_options
 def factor_build(
     labels: Labels,

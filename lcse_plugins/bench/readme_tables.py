@@ -15,6 +15,7 @@ from typing import Any
 
 from lcse_plugins.bench.phrasing import OPERATORS
 from lcse_plugins.bench.record import read_result
+from lcse_plugins.bench.tables import number_text
 from lcse_plugins.errors import InvalidOption
 
 __all__ = ["TABLES", "filled", "readme_tables"]
@@ -85,7 +86,7 @@ def _retrieval(record: Mapping[str, Any]) -> str:
     body = []
     for ranker, per in rows.items():
         cells = [f"{per[c]['p_at_10']:.1f} / {per[c]['auc']:.1f}" for c in columns]
-        body.append([ranker, *cells, _number(per["mean"]["violations"])])
+        body.append([ranker, *cells, number_text(per["mean"]["violations"])])
     return _markdown(["P@10 / AUC, %", *columns, "violations"], body, record)
 
 
@@ -110,9 +111,9 @@ def _factor(record: Mapping[str, Any]) -> str:
     body = [
         [
             mode,
-            *(_number(report["accuracy"].get(op)) for op in OPERATORS),
-            _number(report["overall"]),
-            _number(report["violations"].get("all")),
+            *(number_text(report["accuracy"].get(op)) for op in OPERATORS),
+            number_text(report["overall"]),
+            number_text(report["violations"].get("all")),
         ]
         for mode, report in record["result"]["modes"].items()
     ]
@@ -122,7 +123,7 @@ def _factor(record: Mapping[str, Any]) -> str:
 def _retention(record: Mapping[str, Any]) -> str:
     result = record["result"]
     body = [
-        [mode, *(f"{value:.1f}" for value in recall.values()), _number(result["correlation"][mode], 4)]
+        [mode, *(f"{value:.1f}" for value in recall.values()), number_text(result["correlation"][mode], ".4f")]
         for mode, recall in result["recall"].items()
     ]
     return _markdown(["captions", "R@1", "R@5", "R@10", "ρ without logic"], body, record)
@@ -187,10 +188,6 @@ TABLES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "qdrant": _qdrant,
 }
 """Name of a result, and of the table made from it → how."""
-
-
-def _number(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _markdown(columns: Sequence[str], body: Sequence[Sequence[str]], record: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from lcse_plugins.errors import InvalidOption
 
-__all__ = ["command_line", "json_text", "read_result", "versions", "write_result"]
+__all__ = ["command_line", "numbers_only", "read_result", "versions", "write_result"]
 
 _PACKAGES = ("lcse-plugins", "numpy", "onnxruntime", "open_clip_torch", "qdrant-client")
 
@@ -50,7 +50,8 @@ def write_result(
         "result": result,
     }
     path = target / f"{name}.json"
-    path.write_text(json_text(record, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(numbers_only(record), indent=1, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
     if rows:
         with open(target / f"{name}.csv", "w", newline="", encoding="utf-8") as stream:
             writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
@@ -59,16 +60,12 @@ def write_result(
     return path
 
 
-def json_text(value: Any, *, indent: int | None = None) -> str:
-    """The value as JSON, in which what is not a number is null."""
-    return json.dumps(_numbers_only(value), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def _numbers_only(value: Any) -> Any:
+def numbers_only(value: Any) -> Any:
+    """The same JSON value, with null for every number that is none."""
     if isinstance(value, Mapping):
-        return {key: _numbers_only(item) for key, item in value.items()}
+        return {key: numbers_only(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_numbers_only(item) for item in value]
+        return [numbers_only(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -10,7 +10,7 @@ from lcse_plugins.bench.phrasing import OPERATORS
 from lcse_plugins.bench.retention import Retention
 from lcse_plugins.bench.retrieval import RetrievalReport
 
-__all__ = ["choices_text", "factor_text", "retention_text", "retrieval_text"]
+__all__ = ["choices_text", "factor_text", "number_text", "retention_text", "retrieval_text"]
 
 NAME = 28
 
@@ -44,11 +44,11 @@ def factor_text(reports: Mapping[str, FactorReport], file: FactorFile) -> str:
         + f"{'overall':>9}{'violate':>9}{'nested':>8}  compound",
     ]
     for name, report in reports.items():
-        cells = "".join(f"{_number(report.accuracy.get(op)):>9}" for op in OPERATORS)
+        cells = "".join(f"{number_text(report.accuracy.get(op)):>9}" for op in OPERATORS)
         compound = "  ".join(f"{count}: {value:.1f}" for count, value in report.compound.items())
         lines.append(
-            f"{name:<{NAME}}{cells}{_number(report.overall):>9}{_number(report.violations.get('all')):>9}"
-            f"{_number(report.nested):>8}  {compound}"
+            f"{name:<{NAME}}{cells}{number_text(report.overall):>9}{number_text(report.violations.get('all')):>9}"
+            f"{number_text(report.nested):>8}  {compound}"
         )
     return "\n".join(lines)
 
@@ -63,7 +63,7 @@ def retention_text(report: Retention) -> str:
         lines.append(
             f"{mode:<{NAME}}"
             + "".join(f"{value:>7.1f}" for value in recall.values())
-            + f"{_number(report.correlation[mode], 4):>17}{report.correlation_all[mode]:>8.4f}"
+            + f"{number_text(report.correlation[mode], '.4f'):>17}{report.correlation_all[mode]:>8.4f}"
         )
     return "\n".join(lines)
 
@@ -83,5 +83,6 @@ def choices_text(reports: Mapping[str, ChoiceReport], recall: Mapping[str, float
     return "\n".join(lines)
 
 
-def _number(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
+def number_text(value: float | None, form: str = ".1f") -> str:
+    """The number, or a dash where there is none."""
+    return "–" if value is None else f"{value:{form}}"

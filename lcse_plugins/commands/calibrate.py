@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from lcse_plugins.commands.options import check_writable, encoder_option, json_option, load, progress_bar
+from lcse_plugins.commands.options import encoder_option, file_to_write, json_option, load, progress_bar
 from lcse_plugins.config import DEFAULT_CONFIG, Mode, ScoringConfig
 
 if TYPE_CHECKING:
@@ -24,13 +24,7 @@ BATCH = 32
 @click.command(epilog="Example: lcse calibrate labels.csv --images photos --out calibration.json")
 @click.argument("labels", type=click.Path(path_type=Path))
 @click.option("--images", type=click.Path(path_type=Path), help="Where pictures are; by default beside LABELS.")
-@click.option(
-    "--out",
-    "-o",
-    type=click.Path(path_type=Path, dir_okay=False),
-    callback=check_writable,
-    help="Write the calibration as JSON.",
-)
+@file_to_write("--out", "-o", help="Write the calibration as JSON.")
 @encoder_option
 @click.option(
     "--mode", type=click.Choice(get_args(Mode)), default=DEFAULT_CONFIG.mode, show_default=True, help="To fit for."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lcse_plugins.commands.options import check_writable, encoder_option, json_option, load, print_json, progress_bar
+from lcse_plugins.commands.options import encoder_option, file_to_write, json_option, load, print_json, progress_bar
 from lcse_plugins.errors import ImageError
 
 if TYPE_CHECKING:
@@ -42,12 +42,7 @@ SKIMAGE_PHOTOS = (
 @click.command(epilog="Example: lcse demo --photos ~/Pictures -q 'a beach without people' --html beach.html")
 @click.option("--photos", type=click.Path(path_type=Path), help="A folder of your own pictures.")
 @click.option("--query", "-q", "queries", multiple=True, help="A query; may be given several times.")
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    callback=check_writable,
-    help="Write the picture report here.",
-)
+@file_to_write("--html", help="Write the picture report here.")
 @click.option(
     "-k", "shown", type=click.IntRange(1), default=3, show_default=True, help="Pictures to show of each ranking."
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,8 +19,9 @@ if TYPE_CHECKING:
     from lcse_plugins.scorer import LogicScorer
 
 __all__ = [
-    "check_writable",
+    "check_folder",
     "encoder_option",
+    "file_to_write",
     "json_option",
     "load",
     "make_scorer",
@@ -70,17 +70,29 @@ def scoring_options(command: F) -> F:
     return command
 
 
-def check_writable(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a file that cannot be written now, not after the work; the callback of an option.
+def file_to_write(*names: str, refusal: type[Exception] = InvalidOption, **options: Any) -> Callable[[F], F]:
+    """An option for a file; one that could not be written is refused now, not after the work."""
 
-    Raises:
-        InvalidOption: its folder is missing, or one may not write there.
-    """
-    if path is not None and not path.parent.is_dir():
-        raise InvalidOption(f"{path} cannot be written: there is no folder {path.parent}")
-    if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InvalidOption(f"{path} cannot be written: permission denied")
-    return path
+    def check(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+        if path is not None and not path.exists():
+            check_folder(path.parent, refusal)
+        return path
+
+    kind = click.Path(path_type=Path, dir_okay=False, writable=True)
+    return click.option(*names, type=kind, callback=check, **options)
+
+
+def check_folder(folder: Path, refusal: type[Exception]) -> None:
+    """Refuse a folder that is missing, or that one may not write to."""
+    import tempfile
+
+    if not folder.is_dir():
+        raise refusal(f"cannot write to the folder {folder}: there is no folder {folder}")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise refusal(f"cannot write to the folder {folder}: {error.strerror or error}") from error
 
 
 def query_lines(stream: TextIO) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from lcse_plugins.commands.options import (
-    check_writable,
+    file_to_write,
     json_option,
     make_scorer,
     print_json,
@@ -32,13 +32,7 @@ __all__ = ["search", "show_ranking"]
     "--queries", type=click.File(encoding="utf-8-sig"), metavar="FILE", help="One query a line; prints JSON lines."
 )
 @click.option("--min-truth", type=click.FloatRange(0, 1), help="Leave out pictures for which the query holds less.")
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
-    callback=check_writable,
-    metavar="FILE",
-    help="Write a picture report.",
-)
+@file_to_write("--html", metavar="FILE", help="Write a picture report.")
 @scoring_options
 @json_option
 def search(
