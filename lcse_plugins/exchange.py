@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
 from lcse_plugins.errors import QueryError, QueryNotFlat, QueryTooComplex
-from lcse_plugins.tree import MAX_DEPTH, And, Concept, Not, Or, Plain, Query, canonical, format_query, leaves
+from lcse_plugins.nodes import MAX_DEPTH, And, Concept, Not, Or, Plain, Query
+from lcse_plugins.tree import canonical, format_query, leaves
 
 __all__ = ["FlatConcept", "FlatQuery", "Operator", "from_flat", "from_json", "to_flat", "to_json"]
 

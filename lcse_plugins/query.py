@@ -1,19 +1,11 @@
 """The query tree and all that is done with it, in one place to import from.
 
-`tree` has the nodes and their canonical form, `exchange` the forms in which trees travel.
+`nodes` has what trees are made of, `tree` what they mean, `exchange` the forms in which they travel.
 """
 
 from lcse_plugins.exchange import FlatConcept, FlatQuery, Operator, from_flat, from_json, to_flat, to_json
+from lcse_plugins.nodes import MAX_DEPTH, MAX_NODES, MAX_TEXT, And, Concept, Not, Or, Plain, Query, is_tree
 from lcse_plugins.tree import (
-    MAX_DEPTH,
-    MAX_NODES,
-    MAX_TEXT,
-    And,
-    Concept,
-    Not,
-    Or,
-    Plain,
-    Query,
     canonical,
     concepts,
     contradictions,
@@ -22,7 +14,6 @@ from lcse_plugins.tree import (
     format_query,
     has_logic,
     is_constrained,
-    is_tree,
     leaves,
     ordered,
 )
