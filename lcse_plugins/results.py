@@ -62,13 +62,18 @@ class Ranked:
         """What the logic added to the ordinary similarity."""
         return self.score - self.holistic
 
-    def explain(self) -> str:
-        """The reason in one line."""
+    @property
+    def reason(self) -> str:
+        """Why it stands where it does, in words."""
         seen = ", ".join(f"{item.label} {'✓' if item.fits else '✗'} {item.probability:.2f}" for item in self.evidence)
         return (
-            f"{self.id}: score {self.score:.3f} = similarity {self.holistic:.3f} "
+            f"score {self.score:.3f} = similarity {self.holistic:.3f} "
             f"{'+' if self.correction >= 0 else '-'} {abs(self.correction):.3f} (truth {self.truth:.2f}: {seen})"
         )
+
+    def explain(self) -> str:
+        """Its identity and the reason, in one line."""
+        return f"{self.id}: {self.reason}"
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON values, without the vector and the payload."""

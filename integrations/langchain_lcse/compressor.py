@@ -11,11 +11,11 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, PrivateAttr
 
-from langchain_lcse.checked_options import CheckedOptions
 from langchain_lcse.child_runs import arun_as_child, run_as_child
 from langchain_lcse.documents import ranked_documents
 from langchain_lcse.images import image_location
 from langchain_lcse.vectors import DocumentVectors, VectorFunction
+from lcse_plugins.checked_options import CheckedOptions
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import InvalidOption, LcseError
 from lcse_plugins.image_cache import ImageVectorCache

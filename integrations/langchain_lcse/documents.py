@@ -7,6 +7,7 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
+from lcse_plugins.picture_keys import place_in
 from lcse_plugins.results import Candidate, Ranked, Ranking
 
 __all__ = ["EVIDENCE_KEY", "SCORE_KEY", "document_of", "judged", "ranked_documents"]
@@ -27,10 +28,10 @@ def ranked_documents(ranking: Ranking) -> list[Document]:
 def judged(document: Document, result: Ranked, ranking: Ranking) -> Document:
     """A copy of a document with its score and the reasons for it."""
     found = result.to_json()
-    identity = found.pop("id")
+    del found["id"]
     reasons = {
         **found,
-        "reason": result.explain().removeprefix(f"{identity}: "),
+        "reason": result.reason,
         "exact": ranking.exact,
         "mode": ranking.mode,
         "parse": ranking.parse.to_json(),
@@ -43,7 +44,7 @@ def document_of(candidate: Candidate) -> Document:
     """The document a candidate carries as its payload, or one made from its payload and id.
 
     A payload with `page_content` is read as langchain-qdrant writes it; any other becomes the metadata, a path, as an
-    `ImageIndex` gives it, under `image_path`.
+    `ImageIndex` gives it, under `image_path`. Then the content is where the picture is, or the id.
     """
     payload = candidate.payload
     if isinstance(payload, Document):
@@ -54,4 +55,4 @@ def document_of(candidate: Candidate) -> Document:
         return Document(id=str(candidate.id), page_content=fields["page_content"] or "", metadata=metadata)
     if isinstance(payload, Path):
         fields["image_path"] = str(payload)
-    return Document(id=str(candidate.id), page_content=str(candidate.id), metadata=fields)
+    return Document(id=str(candidate.id), page_content=place_in(fields) or str(candidate.id), metadata=fields)

@@ -8,11 +8,11 @@ from typing import Literal, get_args
 
 from langchain_core.embeddings import Embeddings
 
-from langchain_lcse.images import named_picture
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation, read_image
+from lcse_plugins.picture_keys import named_picture
 
 __all__ = ["LcseEmbeddings"]
 

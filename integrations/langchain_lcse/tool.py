@@ -10,11 +10,11 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import StructuredTool, ToolException
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from langchain_lcse.blocks import Block, PictureBudget, result_blocks
 from langchain_lcse.images import image_location
-from lcse_plugins.errors import LcseError
+from lcse_plugins.errors import InvalidOption, LcseError
 from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
 
 __all__ = ["TOOL_DESCRIPTION", "logic_search_tool"]
@@ -30,13 +30,6 @@ Write what must be seen as short noun phrases, joined by logic:
 - or explicitly: AND, OR, NOT, parentheses, quotes around phrases: "street AND NOT (car OR truck)", "dog -leash"
 Name things that can be seen; avoid moods, counts and instructions. Never rephrase an exclusion into its opposite: \
 say what is not wanted."""
-
-
-class SearchPictures(BaseModel):
-    """What the tool is called with."""
-
-    query: str = Field(description='What the pictures must show and must not show, such as "a street without cars".')
-    k: int = Field(default=4, ge=1, le=MAX_K, description="How many pictures to return.")
 
 
 def logic_search_tool(
@@ -56,24 +49,33 @@ def logic_search_tool(
     its newer interface: `ChatOpenAI(use_responses_api=True)`.
 
     Args:
-        retriever: A `LogicRetriever`, or another retriever that takes `k` with each call.
+        retriever: A `LogicRetriever`, or another retriever that takes `k` with each call; its own `k` is what a call
+            without one gets.
         name: What the model calls.
         description: What the model is told; the default teaches the query language.
         max_bytes: The most characters of base64 that all pictures of one call may take; 0 sends none.
         max_side: Pixels of a picture's longer side.
         locate_image: Which picture a document stands for.
         image_access: What may be read to get a picture.
+
+    Raises:
+        InvalidOption: it is given something else than a retriever, or a size is out of range.
     """
+    if not isinstance(retriever, BaseRetriever):
+        raise InvalidOption(
+            f"the tool asks a retriever, not {type(retriever).__name__}; pass LogicRetriever(source=…) for a store"
+        )
+    usual = _usual_k(retriever)
     budget = PictureBudget(max_bytes=max_bytes, max_side=max_side, locate=locate_image, access=image_access)
 
-    def search(query: str, k: int, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
+    def search(query: str, k: int = usual, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
         try:
             documents = retriever.invoke(query, {"callbacks": callbacks}, k=k)
         except LcseError as error:
             raise ToolException(_told(error)) from error
         return result_blocks(query, documents, budget), documents
 
-    async def asearch(query: str, k: int, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
+    async def asearch(query: str, k: int = usual, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
         try:
             documents = await retriever.ainvoke(query, {"callbacks": callbacks}, k=k)
         except LcseError as error:
@@ -85,11 +87,23 @@ def logic_search_tool(
         coroutine=asearch,
         name=name,
         description=description,
-        args_schema=SearchPictures,
+        args_schema=_schema(usual),
         response_format="content_and_artifact",
         handle_tool_error=True,
         handle_validation_error=_misused,
     )
+
+
+def _usual_k(retriever: BaseRetriever) -> int:
+    asked: Any = getattr(retriever, "search_kwargs", {}).get("k", getattr(retriever, "k", 4))
+    return min(int(asked), MAX_K)
+
+
+def _schema(usual: int) -> type[BaseModel]:
+    """What the tool is called with."""
+    asked = Field(description='What the pictures must show and must not show, such as "a street without cars".')
+    count = Field(default=usual, ge=1, le=MAX_K, description="How many pictures to return.")
+    return create_model("SearchPictures", query=(str, asked), k=(int, count))
 
 
 def _told(error: LcseError) -> str:

@@ -16,6 +16,7 @@ from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, LcseError
 from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation, read_images
+from lcse_plugins.picture_check import PictureCheck
 
 __all__ = ["DocumentVectors", "VectorFunction"]
 
@@ -48,6 +49,7 @@ class DocumentVectors:
         self._store = store
         self._locate = locate
         self._access = access
+        self._check = PictureCheck(cache, cure="fill the store with LcseEmbeddings(…, documents='images')")
 
     @property
     def in_process(self) -> bool:
@@ -74,7 +76,15 @@ class DocumentVectors:
         return given
 
     def _stored(self, documents: Sequence[Document]) -> Sequence[ArrayLike | None]:
-        return [None] * len(documents) if self._store is None else read_vectors(self._store, documents)
+        if self._store is None:
+            return [None] * len(documents)
+        stored = read_vectors(self._store, documents)
+        for document, vector in zip(documents, stored, strict=True):
+            if vector is not None and (picture := self._locate(document)) is not None:
+                name, text = f"document {document.id!r}", document.page_content
+                self._check.look(vector, name=name, text=text, picture=picture, access=self._access)
+                break
+        return stored
 
     def _encoded(self, documents: Sequence[Document]) -> Sequence[FloatArray | LcseError]:
         places = [self._locate(document) for document in documents]

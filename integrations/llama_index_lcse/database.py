@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from inspect import iscoroutinefunction
+from pathlib import Path
 from typing import Any
 
 from llama_index.core.callbacks import CallbackManager
@@ -13,10 +14,12 @@ from llama_index.core.schema import BaseNode, ImageNode, NodeWithScore, QueryBun
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.image_sources import ImageLocation
 from lcse_plugins.keywords import keywords
+from lcse_plugins.picture_keys import picture_in
 from lcse_plugins.results import Ranked, Ranking
 from lcse_plugins.search import check_limits
-from llama_index_lcse.node_ranking import packed
+from llama_index_lcse.node_ranking import packed, told
 
 __all__ = ["DatabaseRetriever"]
 
@@ -28,7 +31,7 @@ class DatabaseRetriever(BaseRetriever):
         nodes = DatabaseRetriever(search, top_n=5).retrieve("a kitchen but no microwave")
 
     Collections written by llama-index-vector-stores-qdrant give back their nodes; any other point becomes an image node
-    with its payload as metadata and, where that is a text, its `path` as image.
+    with its payload as metadata and the picture that this names, under `path` or another usual key.
 
     Args:
         search: A `qdrant_lcse.LogicSearch`, an `AsyncLogicSearch` (`aretrieve` only), or anything with that `query`.
@@ -92,7 +95,7 @@ def _nodes(ranking: Ranking) -> list[NodeWithScore]:
     parse = ranking.parse.to_json()
     about = {"parse": parse, "mode": ranking.mode, "exact": ranking.exact, "notes": list(ranking.parse.notes)}
     return [
-        packed(NodeWithScore(node=_node(result)), result.score, {**result.to_json(), "id": str(result.id), **about})
+        packed(NodeWithScore(node=_node(result)), result.score, {**told(result), "id": str(result.id), **about})
         for result in ranking
     ]
 
@@ -101,5 +104,14 @@ def _node(result: Ranked) -> BaseNode:
     payload = dict(result.candidate.payload or {})
     if "_node_content" in payload:
         return metadata_dict_to_node(payload)
-    path = payload.get("path")
-    return ImageNode(id_=str(result.id), metadata=payload, image_path=path if isinstance(path, str) else None)
+    return ImageNode(id_=str(result.id), metadata=payload, **_shown(picture_in(payload)))
+
+
+def _shown(picture: ImageLocation | None) -> dict[str, str]:
+    """The field of an image node that a picture goes into."""
+    if not isinstance(picture, str | Path):
+        return {}
+    place = str(picture)
+    if place.startswith("data:"):
+        return {"image": place}
+    return {"image_url" if place.lower().startswith(("http://", "https://")) else "image_path": place}

@@ -6,20 +6,21 @@ import asyncio
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from llama_index.core.bridge.pydantic import Field, PrivateAttr, ValidationError
+from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from llama_index.core.embeddings import MultiModalEmbedding
 from llama_index.core.schema import ImageType
 
+from lcse_plugins.checked_options import CheckedOptions
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.made_once import MadeOnce
 from lcse_plugins.off_loop import compute
-from llama_index_lcse.fields import EncoderField, encoder_name, option_error
+from llama_index_lcse.fields import EncoderField, encoder_name, without_class_name
 
 __all__ = ["EncoderEmbedding"]
 
 
-class EncoderEmbedding(MultiModalEmbedding):
+class EncoderEmbedding(CheckedOptions, MultiModalEmbedding):
     """A LlamaIndex embedding of texts and images by any encoder of `lcse_plugins`.
 
     MultiModalVectorStoreIndex.from_documents(images, image_embed_model=EncoderEmbedding(), embed_model=…)
@@ -31,18 +32,22 @@ class EncoderEmbedding(MultiModalEmbedding):
         encoder: A name such as "starter" or "open_clip:ViT-B-32-quickgelu/openai", or an encoder object.
     """
 
+    model_config = ConfigDict(extra="forbid")
+
     encoder: EncoderField = Field(default="starter", description="Name of the encoder, or the encoder itself.")
     _encoder: MadeOnce[Encoder] = PrivateAttr(default_factory=MadeOnce)
 
     if not TYPE_CHECKING:  # type checkers read the arguments from the fields
 
         def __init__(self, **options: Any) -> None:
-            try:
-                super().__init__(**options)
-            except ValidationError as error:
-                raise option_error(error) from error
+            super().__init__(**options)
             if "model_name" not in options:
                 self.model_name = encoder_name(self.encoder)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fields_of(cls, written: Any) -> Any:
+        return without_class_name(written, cls.class_name())
 
     @classmethod
     def class_name(cls) -> str:

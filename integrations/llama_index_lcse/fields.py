@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Any
 
-from llama_index.core.bridge.pydantic import BeforeValidator, PlainSerializer, ValidationError
+from llama_index.core.bridge.pydantic import BeforeValidator, PlainSerializer
 
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder
-from lcse_plugins.errors import InvalidOption, LcseError
+from lcse_plugins.errors import InvalidOption
 from lcse_plugins.image_sources import ImageAccess
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "EncoderField",
     "ParserField",
     "encoder_name",
-    "option_error",
+    "without_class_name",
 ]
 
 
@@ -30,13 +30,11 @@ def encoder_name(encoder: str | Encoder) -> str:
     return encoder if isinstance(encoder, str) else encoder.encoder_id
 
 
-def option_error(error: ValidationError) -> LcseError:
-    """The error of this package that says what is wrong with a component's arguments."""
-    faults = error.errors()
-    cause = faults[0].get("ctx", {}).get("error")
-    if len(faults) == 1 and isinstance(cause, LcseError):
-        return cause
-    return InvalidOption("; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults))
+def without_class_name(written: Any, name: str) -> Any:
+    """What `model_dump` wrote holds the class's name beside the fields; here without it."""
+    if isinstance(written, Mapping) and written.get("class_name") == name:
+        return {field: value for field, value in written.items() if field != "class_name"}
+    return written
 
 
 def _checked_encoder(encoder: Any) -> Any:

@@ -14,10 +14,10 @@ from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import leaves
-from lcse_plugins.results import Candidate
+from lcse_plugins.results import Candidate, Ranked
 from lcse_plugins.search import check_limits, rank_pool
 
-__all__ = ["METADATA_KEY", "RETRIEVAL_SCORE_KEY", "OnMissing", "packed", "rank_nodes"]
+__all__ = ["METADATA_KEY", "RETRIEVAL_SCORE_KEY", "OnMissing", "packed", "rank_nodes", "told"]
 
 OnMissing: TypeAlias = Literal["keep_last", "drop", "raise"]
 
@@ -57,7 +57,7 @@ def rank_nodes(
     about = json.dumps(_about(encoded, fetched_by_logic=fetched_by_logic))
     ranked = rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth) if candidates else []
     results = [
-        packed(result.candidate.payload, result.score, {**result.to_json(), **json.loads(about)}, keep_retrieval_score)
+        packed(result.candidate.payload, result.score, {**told(result), **json.loads(about)}, keep_retrieval_score)
         for result in ranked
     ]
     for retrieved, error in missing[: None if limit is None else limit - len(results)]:
@@ -75,6 +75,11 @@ def _about(encoded: EncodedQuery, *, fetched_by_logic: bool) -> dict[str, Any]:
             f"({', '.join(excluded)}); LogicRetriever fetches by its logic"
         )
     return {"parse": encoded.parse.to_json(), "mode": encoded.config.mode, "notes": notes}
+
+
+def told(result: Ranked) -> dict[str, Any]:
+    """What a result says of itself, as JSON values: its numbers, and the reason in words."""
+    return {**result.to_json(), "reason": result.reason}
 
 
 def packed(

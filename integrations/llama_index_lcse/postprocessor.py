@@ -6,16 +6,17 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import llama_index.core.instrumentation as instrument
-from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
+from lcse_plugins.checked_options import CheckedOptions
 from lcse_plugins.config import DEFAULT_CONFIG
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
@@ -26,6 +27,7 @@ from lcse_plugins.image_sources import DEFAULT_ACCESS
 from lcse_plugins.made_once import MadeOnce
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse
+from lcse_plugins.picture_check import PictureCheck
 from lcse_plugins.scorer import LogicScorer
 from llama_index_lcse.fields import (
     AccessField,
@@ -34,12 +36,17 @@ from llama_index_lcse.fields import (
     EncoderField,
     ParserField,
     encoder_name,
-    option_error,
+    without_class_name,
 )
 from llama_index_lcse.node_images import VectorLookup, alook_up, look_up, node_vectors, without_vector
 from llama_index_lcse.node_ranking import OnMissing, rank_nodes
 
 __all__ = ["LogicPostprocessor"]
+
+VECTORS_OF_PICTURES = (
+    "build a MultiModalVectorStoreIndex with image_embed_model=EncoderEmbedding(), or give image nodes the embeddings "
+    "of their pictures"
+)
 
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # exported, but not explicitly
 
@@ -48,17 +55,22 @@ dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  
 class _Engine:
     scorer: LogicScorer
     images: ImageVectorCache
+    check: PictureCheck
 
 
-class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
+class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
     """Ranks image nodes by LCSE: the similarity to the query, edited by its logic.
 
-    index.as_query_engine(node_postprocessors=[LogicPostprocessor(top_n=5)])
+    index.as_query_engine(similarity_top_k=100, node_postprocessors=[LogicPostprocessor(top_n=5)])
 
     Results are new nodes; those given stay as they are. `metadata["lcse"]` of each says why it stands where it does
-    (`score`, `holistic`, `correction`, `truth`, `evidence`, `parse`, `mode`, `notes`; for a node that could not be
-    ranked, `missing` instead of the first five) and is kept out of the text for LLMs and embeddings. Nodes given twice
-    are ranked twice. The scores nodes come with are not used: they may be missing or NaN.
+    (`id`, `score`, `holistic`, `correction`, `truth`, `evidence`, `reason` in words, `parse`, `mode`, `notes`; for a
+    node that could not be ranked, `missing` instead of all from `score` to `reason`) and is kept out of the text for
+    LLMs and embeddings. Nodes given twice are ranked twice. The scores nodes come with are not used: they may be
+    missing or NaN. Scores are no cosines: for a threshold use `min_truth`.
+
+    Retrieved nodes seldom carry their embeddings, and without one a picture is encoded anew. Where the index holds
+    vectors of the pictures, `vector_store=index.vector_store` looks them up there; `LogicRetriever` does so itself.
 
     Called without a query it raises `QueryError`; arguments out of range raise `InvalidOption`.
     """
@@ -99,21 +111,10 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
     )
     _engine: MadeOnce[_Engine] = PrivateAttr(default_factory=MadeOnce)
 
-    if not TYPE_CHECKING:  # type checkers read the arguments from the fields
-
-        def __init__(self, **options: Any) -> None:
-            try:
-                super().__init__(**options)
-            except ValidationError as error:
-                raise option_error(error) from error
-
     @model_validator(mode="before")
     @classmethod
-    def _without_class_name(cls, written: Any) -> Any:
-        """What `model_dump` wrote holds the class's name beside the fields."""
-        if isinstance(written, Mapping) and written.get("class_name") == cls.class_name():
-            return {name: value for name, value in written.items() if name != "class_name"}
-        return written
+    def _fields_of(cls, written: Any) -> Any:
+        return without_class_name(written, cls.class_name())
 
     @classmethod
     def class_name(cls) -> str:
@@ -130,7 +131,8 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
             encoder = load_encoder(self.encoder)
             parser = parse if self.parser == "grammar" else self.parser
             scorer = LogicScorer(encoder, parser, self.calibration, self.config)
-            return _Engine(scorer, ImageVectorCache(encoder, batch_size=self.batch_size))
+            images = ImageVectorCache(encoder, batch_size=self.batch_size)
+            return _Engine(scorer, images, PictureCheck(images, cure=VECTORS_OF_PICTURES))
 
         return self._engine.get((self.encoder, self.parser, self.calibration, self.config, self.batch_size), make)
 
@@ -193,8 +195,8 @@ class LogicPostprocessor(BaseNodePostprocessor, PromptMixin):
         return without_vector([retrieved.node for retrieved in nodes], dimension=self.scorer.encoder.dimension)
 
     def _vectors(self, nodes: Sequence[NodeWithScore], stored: Mapping[str, Any]) -> list[FloatArray | ImageError]:
-        bare = [retrieved.node for retrieved in nodes]
-        return node_vectors(bare, cache=self._made().images, access=self.images, stored=stored)
+        bare, engine = [retrieved.node for retrieved in nodes], self._made()
+        return node_vectors(bare, cache=engine.images, access=self.images, stored=stored, check=engine.check)
 
     def _ranked(
         self,

@@ -40,7 +40,7 @@ class LogicRetriever(BaseRetriever):
 
     Args:
         base_retriever: Where candidates come from.
-        postprocessor: Ranks them; its `top_n` is how many nodes are returned.
+        postprocessor: Ranks them; its `top_n` is how many nodes are returned, all that any search found if it is None.
         candidates: "logic" gives the base retriever a `QueryBundle` with an embedding, which `VectorIndexRetriever`
             and those like it search with; right only if its index holds vectors of the postprocessor's encoder.
             "words" leaves the search to the base retriever. "auto" is "logic" where the index is known to hold such
@@ -58,6 +58,12 @@ class LogicRetriever(BaseRetriever):
     ) -> None:
         if candidates not in get_args(CandidateSearch):
             raise InvalidOption(f"candidates is one of {', '.join(get_args(CandidateSearch))}, not {candidates!r}")
+        for value, kind in ((base_retriever, BaseRetriever), (postprocessor, LogicPostprocessor)):
+            if not isinstance(value, kind):
+                raise InvalidOption(
+                    f"LogicRetriever takes a retriever and a LogicPostprocessor, not {type(value).__name__}; "
+                    "LogicRetriever(index.as_retriever(similarity_top_k=100), LogicPostprocessor(top_n=5))"
+                )
         super().__init__(callback_manager=callback_manager)
         self.base_retriever = base_retriever
         self.postprocessor = postprocessor

@@ -66,7 +66,7 @@ def formula_steps(
         formula: The score.
         execution: In one trip or two.
     """
-    plan, depth = encoded.plan, options.depth(len(encoded.plan.candidates))
+    plan, depth = encoded.plan, manner.depth
     bounds = (plan.bounds or ()) if options.exact else ()
     vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds)])
     while True:

@@ -12,8 +12,8 @@ __all__ = ["translated"]
 _REFUSALS = frozenset({"NOT_FOUND", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", "UNIMPLEMENTED"})
 
 
-def translated(error: Exception, *, collection: str) -> CollectionError | SearchUnavailable:
-    """The error of this package that says what happened when Qdrant raised `error`."""
+def translated(error: Exception, *, collection: str) -> CollectionError | SearchUnavailable | None:
+    """The error of this package that says what happened when Qdrant raised `error`; None for a mistake in a program."""
     if isinstance(error, UnexpectedResponse):
         content = error.content.decode("utf-8", errors="replace")[:500]
         if error.status_code is not None and 400 <= error.status_code < 500 and error.status_code not in (408, 429):
@@ -31,4 +31,6 @@ def translated(error: Exception, *, collection: str) -> CollectionError | Search
             return SearchUnavailable(f"Qdrant did not answer on collection {collection!r} ({name}): {error}")
     if isinstance(error, ValueError):  # what local mode raises
         return CollectionError(collection, f"Qdrant refused the request: {error}")
+    if isinstance(error, AttributeError | TypeError | NameError):
+        return None
     return SearchUnavailable(f"Qdrant failed on collection {collection!r}: {error!r}")

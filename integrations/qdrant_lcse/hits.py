@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import PurePath
 from typing import Literal
 
 from qdrant_client import models
@@ -12,6 +13,7 @@ from qdrant_client import models
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.parsing.result import Parse
+from lcse_plugins.picture_keys import place_in
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate, Ranking
 from lcse_plugins.search import rank_pool
@@ -49,14 +51,19 @@ class Hits:
         return self.find_ranking()
 
     def explain(self) -> str:
-        """One line per point: what was seen, and what it did to the score."""
-        return "\n".join(ranked.explain() for ranked in self.ranking)
+        """One line per point: its picture's name, or its id; what was seen, and what it did to the score."""
+        return "\n".join(f"{_name(ranked.candidate)}: {ranked.reason}" for ranked in self.ranking)
 
     def __len__(self) -> int:
         return len(self.points)
 
     def __iter__(self) -> Iterator[models.ScoredPoint]:
         return iter(self.points)
+
+
+def _name(candidate: Candidate) -> str:
+    place = place_in(candidate.payload or {})
+    return str(candidate.id) if place is None else PurePath(place).name
 
 
 def explain_points(

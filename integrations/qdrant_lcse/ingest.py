@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +18,7 @@ from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColum
 
 from lcse_plugins.encoders.images import content_hash, iter_images, walk_images
 from lcse_plugins.encoders.protocol import Encoder
+from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import CollectionError, ImageError, InvalidOption, LcseError
 from qdrant_lcse.faults import translated
 from qdrant_lcse.schema import read_schema
@@ -59,7 +61,7 @@ def index_images(
     client: QdrantClient | EmbeddedClient,
     collection: str,
     paths: str | Path | Iterable[str | Path],
-    encoder: Encoder,
+    encoder: Encoder | str,
     *,
     payload: PayloadOf | None = None,
     batch_size: int = 64,
@@ -76,13 +78,14 @@ def index_images(
         client: Where to store.
         collection: Its name; made with Cosine distance when missing.
         paths: A folder to walk, or the pictures themselves.
-        encoder: What makes the vectors.
+        encoder: What makes the vectors, or its name.
         payload: More payload for a picture, from its path.
         batch_size: Pictures encoded and stored at a time.
         vector_name: The vectors to fill when the collection names them.
         progress: Whether to draw a progress bar on standard error, where that is a terminal.
 
     Raises:
+        InvalidOption: a number is out of range, the client must be awaited, or there is no encoder of that name.
         CollectionError: the collection has other vectors, or holds those of another encoder, or some of these pictures
             without the vectors of this name.
         ImageError: there is no such folder.
@@ -90,6 +93,9 @@ def index_images(
     """
     if batch_size < 1:
         raise InvalidOption(f"batch_size is at least 1, not {batch_size}")
+    if iscoroutinefunction(client.get_collection):
+        raise InvalidOption(f"pictures are stored with a QdrantClient, not {type(client).__name__}")
+    encoder = load_encoder(encoder)
     started = time.perf_counter()
     files = walk_images(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
     indexed, present, broken = 0, 0, list[ImageError]()
@@ -197,7 +203,10 @@ def _faults(collection: str) -> Iterator[None]:
     except LcseError:
         raise
     except Exception as error:
-        raise translated(error, collection=collection) from error
+        fault = translated(error, collection=collection)
+        if fault is None:
+            raise
+        raise fault from error
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias, TypedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, TypedDict
 
 from qdrant_client import models
 
@@ -64,6 +65,18 @@ class Options:
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise InvalidOption(f"{name} is a qdrant_client.models.{kind.__name__}, not {value!r:.80}")
+
+    @classmethod
+    def read(cls, options: Mapping[str, Any]) -> Options:
+        """The options of a call, by their names.
+
+        Raises:
+            InvalidOption: there is no such option, or its value is out of range.
+        """
+        known = [option.name for option in fields(cls)]
+        if unknown := sorted(set(options) - set(known)):
+            raise InvalidOption(f"a query has no option {', '.join(unknown)}; it has {', '.join(known)}")
+        return cls(**options)
 
     def depth(self, searches: int) -> int:
         """How deep each of several candidate searches goes; never less deep than what is to be returned."""

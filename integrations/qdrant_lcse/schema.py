@@ -25,12 +25,14 @@ class VectorSchema:
         vector_name: name of the vectors; None for the unnamed ones.
         size: their length.
         cosine: whether similarities are cosines; otherwise they are dot products.
+        points: how many points there were when the collection was looked at; None where it does not say.
     """
 
     collection: str
     vector_name: str | None
     size: int
     cosine: bool
+    points: int | None = None
 
     @property
     def with_vectors(self) -> bool | list[str]:
@@ -89,6 +91,7 @@ def read_schema(info: models.CollectionInfo, *, collection: str, vector_name: st
         vector_name=vector_name or None,
         size=params.size,
         cosine=params.distance == models.Distance.COSINE,
+        points=info.points_count,
     )
 
 

@@ -74,6 +74,8 @@ class _Search(Generic[ClientT]):
             kind = type(client).__name__
             face = "LogicSearch" if self._awaits else "AsyncLogicSearch"
             raise InvalidOption(f"{type(self).__name__} does not work with this client, {kind}; use {face}")
+        if not isinstance(scorer, LogicScorer):
+            raise InvalidOption(f"scorer is a LogicScorer, such as LogicScorer(encoder), not {type(scorer).__name__}")
         self.client = client
         self.collection_name = collection_name
         self.scorer = scorer
@@ -93,29 +95,32 @@ class _Search(Generic[ClientT]):
 
     def _steps(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> Steps:
         searches = len(encoded.plan.candidates)
-        manner = self._manner(encoded, options, searches)
+        manner = self._manner(encoded, schema, options, searches)
         if encoded.plan.linear is not None and not options.min_truth:
             return linear_steps(encoded, schema, options, manner)
         formula = self._formula(encoded, schema, options)
         if formula is None:
             return client_steps(encoded, schema, options, manner)
-        beam = max(options.depth(searches), (manner.params and manner.params.hnsw_ef) or 0)
+        beam = max(manner.depth, (manner.params and manner.params.hnsw_ef) or 0)
         small = len(formula.vectors) * searches * beam <= LARGEST_NESTED
         execution: Literal["nested", "two-trip"] = "nested" if small else "two-trip"
         if self.execution == "nested" or self.execution == "two-trip":
             execution = self.execution
         return formula_steps(encoded, schema, options, manner, formula=formula, execution=execution)
 
-    def _manner(self, encoded: EncodedQuery, options: Options, searches: int) -> Manner:
+    def _manner(self, encoded: EncodedQuery, schema: VectorSchema, options: Options, searches: int) -> Manner:
+        depth = options.depth(searches)
         if self._local:  # local mode scans all points, and warns of parameters that it does not need
-            return Manner(params=None, rescoring=None, proves=True)
+            if schema.points is not None and schema.points < options.candidates:
+                depth = max(options.end, options.candidates)
+            return Manner(params=None, rescoring=None, proves=True, depth=depth)
         params = options.search_params
         if options.exact:
             params = (params or models.SearchParams()).model_copy(update={"exact": True})
         elif params is None:
             beam = WIDE_BEAM if encoded.affirms_nothing else max(LEAST_BEAM, BEAM // searches)
             params = models.SearchParams(hnsw_ef=None if encoded.edits_nothing else beam)
-        return Manner(params=params, rescoring=_OVER_ALL, proves=bool(params.exact))
+        return Manner(params=params, rescoring=_OVER_ALL, proves=bool(params.exact), depth=depth)
 
     def _formula(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> ScoreFormula | None:
         """The score for the database to compute; None when it is to be computed here."""
@@ -141,6 +146,8 @@ class _Search(Generic[ClientT]):
             raise
         except Exception as error:
             fault = translated(error, collection=self.collection_name)
+            if fault is None:
+                raise
             if isinstance(fault, CollectionError):
                 self._schema = None  # the collection may have been made anew: look again next time
             raise fault from error
@@ -179,7 +186,8 @@ class LogicSearch(_Search["QdrantClient | EmbeddedClient"]):
             query: Text for the scorer's parser, or a tree.
             limit: How many points to return.
             query_filter: Only points that pass it.
-            candidates: How many points to fetch and score, over all candidate searches; more find more.
+            candidates: How many points to fetch and score, shared among the searches of a query; more find more. In
+                local mode a collection of fewer points is scored whole.
             exact: Search deeper until the result is proved complete, or all points have been scored.
             min_truth: Leave out points for which the query holds less than this, in [0, 1].
             offset: Skip this many of the best.
@@ -211,7 +219,7 @@ class LogicSearch(_Search["QdrantClient | EmbeddedClient"]):
 
     def query_batch(self, queries: Sequence[str | Query], **options: Unpack[QueryOptions]) -> list[Hits]:
         """The hits of several queries with the same options, asked for together."""
-        checked = Options(**options)
+        checked = Options.read(options)
         return self._run(self._conversation([self.scorer.encode(query) for query in queries], checked))
 
     def _run(self, calls: Generator[Call, Any, T]) -> T:
@@ -264,7 +272,7 @@ class AsyncLogicSearch(_Search[AsyncQdrantClient]):
 
     async def query_batch(self, queries: Sequence[str | Query], **options: Unpack[QueryOptions]) -> list[Hits]:
         """As `LogicSearch.query_batch`."""
-        checked = Options(**options)
+        checked = Options.read(options)
         encoded = [await self.scorer.aencode(query) for query in queries]
         return await self._run(self._conversation(encoded, checked))
 

@@ -72,11 +72,13 @@ class Manner:
         params: for candidates; None leaves it to the collection.
         rescoring: for scoring candidates that are already chosen: over all of them, with full precision.
         proves: whether candidate searches miss nothing.
+        depth: how many points each candidate search fetches.
     """
 
     params: models.SearchParams | None
     rescoring: models.SearchParams | None
     proves: bool
+    depth: int
 
 
 Steps: TypeAlias = Generator["Searches | Fetch", Any, Hits]
@@ -147,7 +149,7 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     steps = search_steps(
         encoded,
         limit=options.end,
-        depth=options.depth(len(encoded.plan.candidates)),
+        depth=manner.depth,
         exact=options.exact,
         exact_search=manner.proves,
         min_truth=options.min_truth,

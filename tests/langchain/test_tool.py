@@ -45,6 +45,26 @@ def base64_length(message: ToolMessage) -> int:
     return sum(len(block.get("base64", "")) for block in message.content if isinstance(block, dict))
 
 
+def test_it_may_be_called_with_the_query_alone(memory: InMemoryVectorStore) -> None:
+    def found(tool: BaseTool) -> int:
+        return len(call(tool, query="a dog or a cat").artifact)
+
+    assert len(logic_search_tool(LogicRetriever(source=memory, k=3)).invoke("a dog or a cat")) == 4  # and a heading
+    assert found(logic_search_tool(LogicRetriever(source=memory, k=3))) == 3
+    assert found(logic_search_tool(LogicRetriever(source=memory, search_kwargs={"k": 2}))) == 2
+    assert found(logic_search_tool(memory.as_retriever())) == 4
+    assert logic_search_tool(LogicRetriever(source=memory, k=3)).args["k"]["default"] == 3
+
+
+async def test_awaited_it_may_be_called_with_the_query_alone(memory: InMemoryVectorStore) -> None:
+    assert len(await logic_search_tool(LogicRetriever(source=memory, k=3)).ainvoke("a dog or a cat")) == 4
+
+
+def test_a_store_is_no_retriever(memory: InMemoryVectorStore) -> None:
+    with pytest.raises(InvalidOption, match=r"LogicRetriever\(source="):
+        logic_search_tool(memory)  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def photos(tmp_path: Path) -> list[Path]:
     """Three noisy pictures: noise is what JPEG compresses least."""

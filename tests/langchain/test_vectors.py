@@ -48,6 +48,15 @@ def test_known_stores_give_back_what_they_hold(
         np.testing.assert_allclose(np.asarray(vector), expected[document.page_content], atol=1e-6)
 
 
+def test_a_store_of_the_words_that_name_pictures_is_refused(pictures: list[Path]) -> None:
+    names = [str(path) for path in pictures]
+    by_name = InMemoryVectorStore.from_texts(names, LcseEmbeddings("starter"))
+    with pytest.raises(InvalidCandidate, match=r"not of its picture; fill the store with .* documents='images'"):
+        LogicRetriever(source=by_name).invoke("red and not green")
+    by_sight = InMemoryVectorStore.from_texts(names, LcseEmbeddings("starter", documents="images"))
+    assert len(LogicRetriever(source=by_sight).invoke("red and not green")) == 4
+
+
 def test_a_named_vector_of_qdrant_is_read(scorer: LogicScorer, encoder: ToyEncoder) -> None:
     from langchain_qdrant import QdrantVectorStore
     from qdrant_client import QdrantClient, models

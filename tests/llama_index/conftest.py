@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 def image_nodes(folder: Path) -> list[ImageNode]:
     """Image nodes without embeddings; their text is what the picture shows."""
     return [
-        ImageNode(id_=str(uuid.UUID(int=i)), text=shown, image_path=str(folder / f"{i:02}.png"))
+        ImageNode(id_=str(uuid.UUID(int=i)), text=shown, image_path=str(folder / f"{i:02}.png"), metadata={"place": i})
         for i, shown in enumerate(GALLERY)
     ]
 

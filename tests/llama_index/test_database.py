@@ -61,6 +61,27 @@ async def test_any_other_collection_and_asynchronous_search(gallery: tuple[Logic
         retriever.retrieve(QUERY)
 
 
+@pytest.mark.parametrize(
+    ("payload", "field"),
+    [
+        ({"image": "dog.jpg"}, "image_path"),
+        ({"filename": "dog.jpg"}, "image_path"),
+        ({"url": "https://pictures.example/dog.jpg"}, "image_url"),
+        ({"image": "data:image/png;base64,iVBORw0KGgo="}, "image"),
+    ],
+)
+def test_a_payload_may_name_its_picture_as_it_likes(
+    payload: dict[str, str], field: str, gallery: tuple[LogicScorer, list[Candidate]]
+) -> None:
+    scorer, candidates = gallery
+    client = QdrantClient(":memory:")
+    size = models.VectorParams(size=len(candidates[0].vector), distance=models.Distance.COSINE)
+    client.create_collection("images", vectors_config=size)
+    client.upsert("images", [models.PointStruct(id=1, vector=candidates[0].vector.tolist(), payload=payload)])
+    (found,) = DatabaseRetriever(LogicSearch(client, "images", scorer)).retrieve(QUERY)
+    assert str(getattr(found.node, field)) in payload.values()
+
+
 def test_numbers_out_of_range_are_refused(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
     with pytest.raises(InvalidOption):
         DatabaseRetriever(object(), top_n=0)

@@ -67,6 +67,8 @@ def test_it_comes_back_from_a_dict_and_a_pickle() -> None:
 def test_what_cannot_be_used_is_refused(encoder: PaintedEncoder) -> None:
     with pytest.raises(InvalidOption, match="encoder"):
         EncoderEmbedding(encoder=3)
+    with pytest.raises(InvalidOption, match="has no encodr"):
+        EncoderEmbedding(encodr="starter")  # type: ignore[call-arg]
     with pytest.raises(UnknownEncoder):
         EncoderEmbedding(encoder="nonsense").get_query_embedding("dog")
     with pytest.raises(ImageError):

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
+from typing import Any
 
 import pytest
 from llama_index.core import MockEmbedding, VectorStoreIndex
@@ -8,11 +10,11 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices import MultiModalVectorStoreIndex
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.llms import MockLLM
-from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import ImageDocument, ImageNode, NodeWithScore, QueryBundle, TextNode
 from llama_index_lcse import METADATA_KEY, EncoderEmbedding, LlamaIndexParser, LogicPostprocessor, LogicRetriever
 
 from lcse_plugins import Candidate, LogicScorer
-from lcse_plugins.errors import InvalidOption, QueryError
+from lcse_plugins.errors import InvalidCandidate, InvalidOption, QueryError
 from lcse_plugins.testing import ToyEncoder
 from tests.llama_index.painted import GALLERY, PaintedEncoder, painted
 
@@ -60,6 +62,28 @@ def test_a_short_search_by_logic_finds_the_best_of_all(
 async def test_asynchronously_too(query: str, index: VectorStoreIndex, encoder: PaintedEncoder) -> None:
     retriever = LogicRetriever(index.as_retriever(similarity_top_k=4), LogicPostprocessor(encoder=encoder, top_n=2))
     assert await retriever.aretrieve(query) == retriever.retrieve(query)
+
+
+def test_an_index_of_the_words_beside_the_pictures_is_refused(folder: Path, encoder: PaintedEncoder) -> None:
+    named = [
+        ImageDocument(image_path=str(path), metadata={"file_name": path.name}) for path in sorted(folder.iterdir())
+    ]
+    index = VectorStoreIndex.from_documents(named, embed_model=EncoderEmbedding(encoder=encoder))
+    base = index.as_retriever(similarity_top_k=4)
+    with pytest.raises(InvalidCandidate, match=r"file_name: .*not of its picture; build a MultiModalVectorStoreIndex"):
+        LogicRetriever(base, LogicPostprocessor(encoder=encoder)).retrieve("no dog")
+    looked_up = LogicPostprocessor(encoder=encoder, vector_store=index.vector_store)
+    with pytest.raises(InvalidCandidate, match="not of its picture"):
+        looked_up.postprocess_nodes(base.retrieve("dog"), query_str="no dog")
+    read = LogicPostprocessor(encoder=encoder).postprocess_nodes(base.retrieve("dog"), query_str="no dog")
+    assert "reason" in read[0].metadata[METADATA_KEY]
+
+
+def test_what_is_no_retriever_or_no_postprocessor(index: VectorStoreIndex) -> None:
+    mistakes: list[tuple[Any, Any]] = [(index, LogicPostprocessor()), (index.as_retriever(), 3)]
+    for base, postprocessor in mistakes:
+        with pytest.raises(InvalidOption, match=r"LogicRetriever\(index.as_retriever"):
+            LogicRetriever(base, postprocessor)
 
 
 def test_words_fetch_what_a_negation_excludes(index: VectorStoreIndex, encoder: PaintedEncoder) -> None:

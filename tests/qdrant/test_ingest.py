@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from qdrant_client import QdrantClient, models
+from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_lcse import LogicSearch, index_images
 from qdrant_lcse.embedded import EmbeddedClient
 
 from lcse_plugins import LogicScorer
-from lcse_plugins.errors import CollectionError, ImageError, InvalidOption
+from lcse_plugins.errors import CollectionError, ImageError, InvalidOption, UnknownEncoder
 from lcse_plugins.testing import ToyEncoder
 
 ENCODER = ToyEncoder(dimension=16)
@@ -43,7 +43,27 @@ def test_a_folder_is_indexed_and_searched(folder: Path) -> None:
     hits = LogicSearch(client, "photos", LogicScorer(ENCODER)).query("dog and no cat", limit=3)
     payload = hits.points[0].payload or {}
     assert Path(payload["path"]).name == payload["name"]
+    assert hits.explain().startswith(f"{payload['name']}: score")
     assert payload["encoder_id"] == ENCODER.encoder_id
+
+
+def test_an_encoder_may_be_named(folder: Path) -> None:
+    client = QdrantClient(":memory:")
+    assert index_images(client, "photos", folder, "starter", progress=False).indexed == 7
+    with pytest.raises(UnknownEncoder):
+        index_images(client, "photos", folder, "stater", progress=False)
+
+
+def test_a_client_that_must_be_awaited_is_refused(folder: Path) -> None:
+    with pytest.raises(InvalidOption, match="stored with a QdrantClient, not AsyncQdrantClient"):
+        index_images(AsyncQdrantClient(":memory:"), "photos", folder, ENCODER)  # type: ignore[arg-type]
+
+
+def test_a_mistake_in_the_program_is_no_outage(folder: Path) -> None:
+    client = QdrantClient(":memory:")
+    client.get_collection = None  # type: ignore[assignment,method-assign]
+    with pytest.raises(TypeError):
+        index_images(client, "photos", folder, ENCODER, progress=False)
 
 
 def test_a_second_run_encodes_only_what_is_new(folder: Path, tmp_path: Path) -> None:

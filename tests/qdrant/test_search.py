@@ -68,6 +68,14 @@ def test_evidence_needs_no_further_call(search: LogicSearch, monkeypatch: pytest
     assert hits.ranking is hits.ranking
 
 
+def test_a_small_collection_is_scored_whole(client: QdrantClient) -> None:
+    search = LogicSearch(client, "photos", SCORER)
+    nested = (UMBRELLA & ~PERSON) | (Concept("dog") & ~Concept("car"))
+    assert len(SCORER.encode(nested).plan.candidates) > 1
+    assert search.query(nested, candidates=len(VECTORS) + 1).exact
+    assert not search.query(nested, candidates=len(VECTORS) // 2).exact
+
+
 def test_pages_follow_each_other(search: LogicSearch) -> None:
     whole = search.query(BUT_NOT, limit=9, candidates=2000)
     pages = [search.query(BUT_NOT, limit=3, offset=start, candidates=2000) for start in (0, 3, 6)]
@@ -254,6 +262,17 @@ def test_a_client_of_the_other_kind(client: QdrantClient) -> None:
         LogicSearch(waiting, "photos", SCORER)  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match="use LogicSearch"):
         AsyncLogicSearch(client, "photos", SCORER)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scorer", [ENCODER, "starter", None])
+def test_what_is_no_scorer(client: QdrantClient, scorer: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"LogicScorer\(encoder\)"):
+        LogicSearch(client, "photos", scorer)
+
+
+def test_an_option_it_does_not_have(search: LogicSearch) -> None:
+    with pytest.raises(InvalidOption, match="has no option top; it has limit, query_filter"):
+        search.query_batch([BUT_NOT], top=3)  # type: ignore[call-arg]
 
 
 def test_unknown_execution(client: QdrantClient) -> None:

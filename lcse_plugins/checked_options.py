@@ -1,4 +1,7 @@
-"""Wrong settings raise this package's errors, as wrong arguments of a call do, not pydantic's."""
+"""Wrong settings of a pydantic component raise this package's errors, as wrong arguments of a call do.
+
+Pydantic comes with the frameworks whose components these are; nothing else of the core imports this module.
+"""
 
 from __future__ import annotations
 
