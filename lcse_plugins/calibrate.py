@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,15 @@ class Calibration:
     encoder_id: str | None = None
 
     def __post_init__(self) -> None:
+        for name in ("mu", "beta"):
+            value = getattr(self, name)
+            if not isinstance(value, Real):
+                raise CalibrationError(f"mu and beta are numbers, not {name}={value!r:.80}")
+            object.__setattr__(self, name, float(value))  # numpy's cannot be written as JSON
         if not (math.isfinite(self.mu) and math.isfinite(self.beta) and self.beta > 0):
             raise CalibrationError(f"mu must be finite and beta positive, not mu={self.mu}, beta={self.beta}")
+        if not isinstance(self.encoder_id, str | None):
+            raise CalibrationError(f"encoder_id is a text or None, not {self.encoder_id!r:.80}")
 
     def check(self, encoder_id: str) -> None:
         """Refuse to serve another encoder than the one it was fitted for.
@@ -65,5 +73,5 @@ def load_calibration(path: str | Path) -> Calibration:
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         return Calibration(mu=float(data["mu"]), beta=float(data["beta"]), encoder_id=data.get("encoder_id"))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise CalibrationError(f"{path} is not a calibration file: {error}") from error

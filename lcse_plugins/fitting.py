@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lcse_plugins.arguments import is_whole
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.edit import score_tree
@@ -26,12 +27,15 @@ from lcse_plugins.errors import CalibrationError, InvalidOption
 from lcse_plugins.query import And, Concept, Not, Or, Query, concepts, leaves
 from lcse_plugins.ranks import mid_ranks
 
-__all__ = ["GRID_BETA", "CalibrationFit", "Objective", "fit_calibration"]
+__all__ = ["GRID_BETA", "CalibrationFit", "Objective", "draw_pairs", "fit_calibration"]
 
 Objective = Literal["pairwise", "retrieval"]
 
 GRID_BETA = (3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 40.0, 60.0)
 GRID_MU_STEPS = 41
+
+MOST_PAIRS_SHUFFLED = 4_000_000
+"""Of up to so many pairs all are shuffled to draw some, which takes 32 MB; of more, some are drawn directly."""
 
 _A, _B = Concept("A"), Concept("B")
 _TESTS: dict[str, tuple[Query, Query]] = {
@@ -95,11 +99,15 @@ def fit_calibration(
 
     Raises:
         CalibrationError: the labels do not tell the concepts apart: every test needs images with and without.
-        InvalidOption: the objective is unknown, or there is nothing to try.
+        InvalidOption: the objective is unknown, there is nothing to try, or μ and β have no part in the mode.
     """
     table, truth = _checked(similarities, labels)
-    if (mus is not None and not len(mus)) or not len(betas) or max_pairs < 1:
+    if (mus is not None and not len(mus)) or not len(betas) or not is_whole(max_pairs) or max_pairs < 1:
         raise InvalidOption("give at least one μ, one β and one pair of concepts to try")
+    if not is_whole(seed) or seed < 0:
+        raise InvalidOption(f"seed is a whole number and not negative, not {seed!r}")
+    if config.mode == "holistic":
+        raise InvalidOption("mode holistic uses neither μ nor β; fit for another")
     if objective not in get_args(Objective):
         raise InvalidOption(f"unknown objective {objective!r}; choose one of {', '.join(get_args(Objective))}")
     low, high = np.percentile(table, [1, 99])
@@ -142,9 +150,7 @@ def _tests(table: _Floats, truth: _Booleans, *, max_pairs: int, seed: int) -> di
         raise CalibrationError(
             "the tests need at least two concepts, each shown by some images and not by others; label more images"
         )
-    pairs = list(itertools.permutations(usable, 2))
-    chosen = np.random.default_rng(seed).permutation(len(pairs))[:max_pairs]
-    first, second = np.array([pairs[i] for i in chosen]).T
+    first, second = np.array(usable)[draw_pairs(len(usable), max_pairs, seed=seed)].T
     similar = {"A": table[:, first].T, "B": table[:, second].T}
     shown = {"A": truth[:, first].T, "B": truth[:, second].T}
     tests = {}
@@ -153,6 +159,18 @@ def _tests(table: _Floats, truth: _Booleans, *, max_pairs: int, seed: int) -> di
         if (said_true & ~contrast_true).any() and (contrast_true & ~said_true).any():
             tests[name] = _Test(said, contrast, similar, said_true, contrast_true)
     return tests
+
+
+def draw_pairs(items: int, most: int, *, seed: int) -> NDArray[np.int64]:
+    """(k, 2) distinct ordered pairs of different items, at most so many, without listing all there are."""
+    rng, others = np.random.default_rng(seed), items - 1
+    total = items * others
+    if total <= MOST_PAIRS_SHUFFLED:
+        chosen = rng.permutation(total)[:most]
+    else:
+        chosen = rng.choice(total, min(most, total), replace=False)
+    first, second = np.divmod(chosen, others)
+    return np.stack([first, second + (second >= first)], axis=1)
 
 
 def _holds(query: Query, shown: dict[str, _Booleans]) -> _Booleans:

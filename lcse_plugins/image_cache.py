@@ -8,15 +8,16 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
+from typing import Any, TypeGuard
 
 import numpy as np
 from PIL.Image import Image
 
+from lcse_plugins.arguments import check_count, pictures_of
 from lcse_plugins.encoders.images import content_hash, load_image
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
-from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
+from lcse_plugins.errors import EncoderError, ImageError
 from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url, read_images
 
 __all__ = ["ImageVectorCache"]
@@ -31,12 +32,13 @@ class ImageVectorCache:
     Args:
         encoder: What encodes the pictures.
         capacity: Vectors kept, the least recently used dropped first; 16,384 of 512 float32 numbers are 32 MB.
-        batch_size: Pictures decoded and encoded at a time, which bounds memory.
+        batch_size: Pictures encoded at a time, which bounds memory. They are decoded one by one, as the encoder takes
+            them.
     """
 
     def __init__(self, encoder: Encoder, *, capacity: int = 16_384, batch_size: int = 32) -> None:
-        if capacity < 1 or batch_size < 1:
-            raise InvalidOption(f"capacity and batch_size are at least 1, not {capacity} and {batch_size}")
+        check_count("capacity", capacity)
+        check_count("batch_size", batch_size)
         self.encoder = encoder
         self._capacity = capacity
         self._batch_size = batch_size
@@ -59,9 +61,10 @@ class ImageVectorCache:
 
         Raises:
             EncoderError: the encoder gave vectors that cannot be used.
+            InvalidOption: one picture was given where a list of them is due.
         """
         found: list[FloatArray | ImageError] = []
-        for chunk in _chunks(pictures, self._batch_size):
+        for chunk in _chunks(map(_checked, pictures_of(pictures)), self._batch_size):
             keyed = [(picture, content_hash(picture) if isinstance(picture, bytes) else "") for picture in chunk]
             vectors = self._of({key: picture for picture, key in keyed if isinstance(picture, bytes)})
             found.extend(picture if isinstance(picture, ImageError) else vectors[key] for picture, key in keyed)
@@ -74,15 +77,18 @@ class ImageVectorCache:
 
         A URL once fetched is taken to show the same picture as long as its vector is kept. Files are read each time.
         """
-        found = [self._fetched(location, access) for location in locations]
-        unread = [location for location, vector in zip(locations, found, strict=True) if vector is None]
-        read = self.vectors(read_images(unread, access=access))
+        listed = list(pictures_of(locations))
+        urls = dict.fromkeys(filter(_is_url, listed))
+        others = [location for location in listed if not _is_url(location)]
+        found = self._fetched(urls) if access.allow_urls else {}
+        unread = [url for url in urls if url not in found]
+        read = iter(self.vectors(read_images([*unread, *others], access=access)))
+        found.update({url: next(read) for url in unread})
         with self._lock:
-            for location, vector in zip(unread, read, strict=True):
-                if isinstance(location, str) and is_web_url(location) and not isinstance(vector, ImageError):
-                    self._keep(location, vector)
-        rest = iter(read)
-        return [next(rest) if vector is None else vector for vector in found]
+            for url in unread:
+                if not isinstance(vector := found[url], ImageError):
+                    self._keep(url, vector)
+        return [found[location] if _is_url(location) else next(read) for location in listed]
 
     async def avectors(self, pictures: Iterable[bytes | ImageError]) -> list[FloatArray | ImageError]:
         """As `vectors`, off the event loop. A caller that is cancelled leaves the work it began to others, whole."""
@@ -132,21 +138,21 @@ class ImageVectorCache:
         if len(self._kept) > self._capacity:
             self._kept.popitem(last=False)
 
-    def _fetched(self, location: ImageLocation, access: ImageAccess) -> FloatArray | None:
-        if not access.allow_urls or not isinstance(location, str) or not is_web_url(location):
-            return None
+    def _fetched(self, urls: Iterable[str]) -> dict[str, FloatArray | ImageError]:
         with self._lock:
-            if location in self._kept:
-                self._kept.move_to_end(location)
-            return self._kept.get(location)
+            kept = [url for url in urls if url in self._kept]
+            for url in kept:
+                self._kept.move_to_end(url)
+            return {url: self._kept[url] for url in kept}
 
     def _encode(self, pictures: Mapping[str, bytes]) -> dict[str, FloatArray | ImageError]:
-        opened = {key: _opened(picture) for key, picture in pictures.items()}
-        sound = {key: image for key, image in opened.items() if isinstance(image, Image)}
-        broken = {key: error for key, error in opened.items() if isinstance(error, ImageError)}
-        if not sound:
-            return {**broken}
-        rows = np.asarray(self.encoder.encode_images(list(sound.values()), batch_size=self._batch_size), np.float32)
+        broken: dict[str, FloatArray | ImageError] = {}
+        images = _opened(pictures, broken)
+        first = next(images, None)
+        if first is None:
+            return broken
+        taken = self.encoder.encode_images(chain([first], images), batch_size=self._batch_size)
+        rows, sound = np.asarray(taken, np.float32), [key for key in pictures if key not in broken]
         if rows.shape != (len(sound), self.encoder.dimension) or not np.isfinite(rows).all():
             raise EncoderError(
                 f"encoder {self.encoder.encoder_id!r} gave vectors of shape {rows.shape}, some maybe NaN, for "
@@ -162,11 +168,24 @@ def _frozen(row: FloatArray) -> FloatArray:
     return vector
 
 
-def _opened(picture: bytes) -> Image | ImageError:
-    try:
-        return load_image(picture)
-    except ImageError as error:
-        return error
+def _checked(picture: object) -> bytes | ImageError:
+    if isinstance(picture, bytes | ImageError):
+        return picture
+    kind = type(picture).__name__
+    return ImageError(kind, f"the bytes of a picture are due, not {kind}; `vectors_at` takes paths and URLs")
+
+
+def _is_url(location: ImageLocation) -> TypeGuard[str]:
+    return isinstance(location, str) and is_web_url(location)
+
+
+def _opened(pictures: Mapping[str, bytes], broken: dict[str, FloatArray | ImageError]) -> Iterator[Image]:
+    """Each picture that can be decoded, when it is asked for; the errors of the others are put into `broken`."""
+    for key, picture in pictures.items():
+        try:
+            yield load_image(picture)
+        except ImageError as error:
+            broken[key] = error
 
 
 def _chunks(pictures: Iterable[bytes | ImageError], size: int) -> Iterator[Sequence[bytes | ImageError]]:

@@ -73,7 +73,7 @@ def _get(url: str, *, access: ImageAccess, deadline: float) -> bytes | str:
             connection.request("GET", target, headers=_HEADERS)
             with connection.getresponse() as response:
                 if response.status in _REDIRECTS and (location := response.getheader("Location")):
-                    return location
+                    return _as_utf8(location)
                 if response.status != 200:
                     raise ImageError(_shown(url), f"the server answered {response.status} {response.reason}")
                 return _body(response, _shown(url), access)
@@ -96,6 +96,14 @@ def _body(response: HTTPResponse, name: str, access: ImageAccess) -> bytes:
     if not body:
         raise ImageError(name, "is empty")
     return bytes(body)
+
+
+def _as_utf8(header: str) -> str:
+    """A header that a server wrote in UTF-8; http.client reads every one as Latin-1."""
+    try:
+        return header.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return header
 
 
 @contextmanager

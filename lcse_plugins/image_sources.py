@@ -20,6 +20,7 @@ from typing import TypeAlias
 from urllib.parse import unquote_to_bytes, urlsplit
 from urllib.request import url2pathname
 
+from lcse_plugins.arguments import pictures_of
 from lcse_plugins.encoders.images import map_ahead
 from lcse_plugins.errors import ImageError, InvalidOption
 
@@ -28,7 +29,7 @@ __all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "read
 ImageLocation: TypeAlias = str | Path | bytes
 """Where a picture is: a path, a `file:`, `data:`, `http:` or `https:` URL, or its bytes themselves."""
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):", re.IGNORECASE)  # two letters at least: C:\ is a drive, not a scheme
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):(//)?", re.IGNORECASE)  # two letters at least: C:\ is a drive, not a scheme
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +73,9 @@ def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS)
     """
     if isinstance(location, bytes):
         return _checked_size(location, f"picture of {len(location):,} bytes", access)
+    if not isinstance(location, str | Path):
+        kind = type(location).__name__
+        raise ImageError(kind, f"a picture is a path, a URL or bytes, not {kind}")
     found = _SCHEME.match(location) if isinstance(location, str) else None
     scheme = found[1].lower() if found else None
     match scheme:
@@ -83,12 +87,12 @@ def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS)
             return _from_data_uri(str(location), access)
         case "file":
             return _from_path(_path_of_url(str(location)), access)
-        case None:
-            return _from_path(location, access)
-        case _:
+        case _ if found and found[2]:
             raise ImageError(
                 str(location)[:100], f"pictures are read from paths, data:, http: and https:, not {scheme}:"
             )
+        case _:  # a colon alone may stand in a file's name
+            return _from_path(location, access)
 
 
 def is_web_url(location: str) -> bool:
@@ -105,6 +109,9 @@ def read_images(
         locations: where the pictures are.
         access: what may be read.
         workers: threads that read ahead, which is also the most pictures held; 0 reads in the calling thread.
+
+    Raises:
+        InvalidOption: one location was given where a list of them is due.
     """
 
     def read(location: ImageLocation) -> bytes | ImageError:
@@ -113,7 +120,7 @@ def read_images(
         except ImageError as error:
             return error
 
-    return map_ahead(read, locations, workers=workers, prefetch=max(workers, 1))
+    return map_ahead(read, pictures_of(locations), workers=workers, prefetch=max(workers, 1))
 
 
 def _from_path(path: str | Path, access: ImageAccess) -> bytes:
@@ -158,10 +165,11 @@ def _from_data_uri(uri: str, access: ImageAccess) -> bytes:
         raise ImageError(name, "has no comma before its data")
     if len(data) > 3 * access.max_bytes + 1024:  # percent-encoding, the longest form, takes three characters a byte
         raise ImageError(name, f"is too long; at most {access.max_bytes:,} bytes are read")
+    picture = unquote_to_bytes(data)
     if not header.lower().rstrip().endswith(";base64"):
-        return _checked_size(unquote_to_bytes(data), name, access)
+        return _checked_size(picture, name, access)
     try:
-        picture = base64.b64decode("".join(data.split()), validate=True)
+        picture = base64.b64decode(b"".join(picture.split()), validate=True)
     except (binascii.Error, ValueError) as error:
         raise ImageError(name, f"is not base64 ({error})") from error
     return _checked_size(picture, name, access)

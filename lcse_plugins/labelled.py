@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from lcse_plugins.errors import LabelFileError
 
-__all__ = ["LabelledImages", "read_labels"]
+__all__ = ["LabelledImages", "names_by_id", "read_labels"]
 
 Rows: TypeAlias = Iterator[tuple[int | None, str, Collection[str]]]
 """Line, picture and its labels."""
@@ -91,8 +92,7 @@ def _read_csv(path: Path) -> tuple[Sequence[str] | None, Rows]:
                         raise LabelFileError(path, reason, line=reader.line_num)
                     if not cells[where].strip():
                         raise LabelFileError(path, "the path is empty", line=reader.line_num)
-                    labels = (label.strip() for label in re.split(r"[;|]", cells[what]))
-                    yield reader.line_num, cells[where].strip(), set(filter(None, labels))
+                    yield reader.line_num, cells[where].strip(), _stripped(re.split(r"[;|]", cells[what]))
             except csv.Error as error:
                 raise LabelFileError(path, f"not a CSV line ({error})", line=reader.line_num) from error
 
@@ -107,17 +107,17 @@ def _read_jsonl(path: Path) -> tuple[Sequence[str] | None, Rows]:
                     continue
                 try:
                     entry = json.loads(text)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise LabelFileError(path, f"not JSON ({error})", line=line) from error
                 name, classes = (entry.get("file"), entry.get("classes")) if isinstance(entry, dict) else (None, None)
                 if not isinstance(name, str) or not name:
                     raise LabelFileError(path, 'each line is an object with a "file"', line=line)
-                if isinstance(classes, Mapping):
+                if isinstance(classes, Mapping) and all(isinstance(n, int | float) for n in classes.values()):
                     classes = [label for label, count in classes.items() if count]
                 if not isinstance(classes, list) or not all(isinstance(label, str) for label in classes):
                     reason = '"classes" is a list of names, or maps names to counts'
                     raise LabelFileError(path, reason, line=line)
-                yield line, name, set(classes)
+                yield line, name, _stripped(classes)
 
     return None, rows()
 
@@ -125,8 +125,8 @@ def _read_jsonl(path: Path) -> tuple[Sequence[str] | None, Rows]:
 def _read_coco(path: Path) -> tuple[Sequence[str] | None, Rows]:
     try:
         data: Any = json.loads(path.read_text(encoding="utf-8-sig"))
-        names = {entry["id"]: str(entry["file_name"]) for entry in data["images"]}
-        categories = {entry["id"]: str(entry["name"]) for entry in data["categories"]}
+        names = names_by_id(path, "image", data["images"], "file_name")
+        categories = names_by_id(path, "category", data["categories"], "name")
         shown: dict[Any, set[str]] = {key: set() for key in names}
         for number, entry in enumerate(data["annotations"]):
             if entry["image_id"] not in shown or entry["category_id"] not in categories:
@@ -134,17 +134,35 @@ def _read_coco(path: Path) -> tuple[Sequence[str] | None, Rows]:
             shown[entry["image_id"]].add(categories[entry["category_id"]])
     except UnicodeDecodeError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, LabelFileError):
             raise
         raise LabelFileError(path, f"is not a COCO instances file ({type(error).__name__}: {error})") from error
     return tuple(dict.fromkeys(categories.values())), ((None, names[key], labels) for key, labels in shown.items())
 
 
+def names_by_id(path: Path, kind: str, entries: Iterable[Mapping[str, Any]], field: str) -> dict[Any, str]:
+    """The names in a table of a COCO file, by id.
+
+    Raises:
+        LabelFileError: two entries have one id, so that nobody can tell which is meant.
+    """
+    names: dict[Any, str] = {}
+    for entry in entries:
+        if entry["id"] in names:
+            raise LabelFileError(path, f"{kind} id {entry['id']!r} is listed twice; give each its own")
+        names[entry["id"]] = str(entry[field])
+    return names
+
+
+def _stripped(labels: Iterable[str]) -> set[str]:
+    return set(filter(None, (label.strip() for label in labels)))
+
+
 def _check_pictures(path: Path, root: Path, pictures: Sequence[Path]) -> None:
     if not pictures:
         raise LabelFileError(path, "lists no pictures")
-    missing = [picture for picture in pictures if not picture.is_file()]
+    missing = [picture for picture in pictures if not os.path.isfile(picture)]
     if missing:
         raise LabelFileError(
             path,

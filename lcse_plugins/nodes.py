@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeGuard, Union
 
+from lcse_plugins.arguments import check_letters
 from lcse_plugins.errors import QueryError, QueryTooComplex
 
 __all__ = [
@@ -66,8 +67,7 @@ class Concept(_Combinable):
             raise QueryError("a concept needs at least one visible character")
         if len(text) > MAX_TEXT:
             raise QueryTooComplex(f"a concept has {len(text)} characters; at most {MAX_TEXT} are read")
-        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise QueryError(f"{text!r:.80} holds bytes that are no letters; write it in UTF-8")
+        check_letters(text)
         object.__setattr__(self, "text", text)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lcse_plugins.arguments import pictures_of
 from lcse_plugins.config import DEFAULT_TEMPLATES
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.images import load_image
@@ -53,9 +54,10 @@ def encode_regions(
 
     Raises:
         ImageError: a picture cannot be read.
+        InvalidOption: one picture was given where a list of them is due.
     """
     rows = []
-    for done, source in enumerate(images, start=1):
+    for done, source in enumerate(pictures_of(images), start=1):
         image = load_image(source)
         rows.append(encoder.encode_images([cut(image, tile) for tile in tiles]))
         if progress is not None:
@@ -131,7 +133,8 @@ class RegionPool(VectorPool):
         """A pool whose similarities are on the scale of whole images, so that μ and β of the encoder hold for them.
 
         Raises:
-            InvalidCandidate: the two tables do not belong together, or a row is zero, NaN or infinite.
+            InvalidCandidate: the two tables do not belong together or to the encoder, or a row is zero, NaN or
+                infinite.
             CalibrationError: the images are all alike.
         """
         pool = cls(vectors, regions, best=best, ids=ids)
@@ -208,11 +211,17 @@ def fit_view_scale(
         templates: The prompts that concepts will be scored with.
 
     Raises:
+        InvalidCandidate: the vectors are of another encoder.
         CalibrationError: the similarities are all alike.
         InvalidOption: there are not as many views as `best`.
     """
+    if not vectors.shape[1] == regions.shape[2] == encoder.dimension:
+        raise InvalidCandidate(
+            f"images and regions of shape {vectors.shape} and {regions.shape} are not the encoder's, "
+            f"which have {encoder.dimension} dimensions"
+        )
     averaged = _views_to_average(regions.shape[1], best)
-    concepts = concept_vectors(encoder, list(vocabulary), templates=templates)
+    concepts = concept_vectors(encoder, vocabulary, templates=templates)
     pooled, whole = [], vectors @ concepts.T
     for start in range(0, len(vectors), ROWS_AT_ONCE):
         part = slice(start, start + ROWS_AT_ONCE)

@@ -65,10 +65,13 @@ class Ranked:
     @property
     def reason(self) -> str:
         """Why it stands where it does, in words."""
-        seen = ", ".join(f"{item.label} {'✓' if item.fits else '✗'} {item.probability:.2f}" for item in self.evidence)
+        seen = ", ".join(
+            f"{item.label} {'✓' if item.fits else '✗'} {100 * item.probability:.0f} % seen" for item in self.evidence
+        )
+        sign = "+" if self.correction >= 0 else "-"
         return (
-            f"score {self.score:.3f} = similarity {self.holistic:.3f} "
-            f"{'+' if self.correction >= 0 else '-'} {abs(self.correction):.3f} (truth {self.truth:.2f}: {seen})"
+            f"score {self.score:.3f} = similarity {self.holistic:.3f} {sign} {abs(self.correction):.3f} "
+            f"(truth {100 * self.truth:.0f} %: {seen})"
         )
 
     def explain(self) -> str:

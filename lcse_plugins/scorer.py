@@ -21,6 +21,7 @@ from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
+from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import CalibrationError, EncoderError, InvalidCandidate, LcseError, QueryError
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse as parse_offline
@@ -43,23 +44,25 @@ class LogicScorer:
     """Ranks images by what a query says, operators included. Safe to share between threads.
 
     Args:
-        encoder: The frozen encoder that made the image vectors.
+        encoder: The frozen encoder that made the image vectors, or its name.
         parser: Text to tree; by default the offline grammar.
         calibration: μ and β; by default the encoder's preset.
         config: Mode, aggregation and which text gives the ordinary similarity.
 
     Raises:
+        UnknownEncoder: there is no encoder of that name, or it is none.
         CalibrationMismatch: the calibration was fitted for another encoder.
         CalibrationError: none was given and the encoder has no preset.
     """
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: Encoder | str,
         parser: Parser = parse_offline,
         calibration: Calibration | None = None,
         config: ScoringConfig = DEFAULT_CONFIG,
     ) -> None:
+        encoder = load_encoder(encoder)
         chosen = calibration or encoder.calibration
         if chosen is None:
             raise CalibrationError(

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from lcse_plugins.arguments import is_whole
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
@@ -31,7 +32,6 @@ __all__ = [
     "VectorSource",
     "advance",
     "check_limits",
-    "is_whole",
     "rank_pool",
     "search_source",
     "search_steps",
@@ -81,11 +81,6 @@ def check_limits(limit: int | None, min_truth: float | None) -> None:
         raise InvalidOption(f"limit is a positive whole number, not {limit!r}")
     if min_truth is not None and not (isinstance(min_truth, Real) and 0.0 <= min_truth <= 1.0):
         raise InvalidOption(f"min_truth lies between 0 and 1, not {min_truth!r}")
-
-
-def is_whole(value: object) -> bool:
-    """Whether it is an integer, numpy's included; True and False are none."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def rank_pool(

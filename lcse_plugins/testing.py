@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lcse_plugins.arguments import pictures_of, texts_of
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import ImageError
@@ -35,12 +36,13 @@ class ToyEncoder:
     """A bag-of-words encoder: a text is the sum of its words' vectors; so is an image, named by its file name.
 
     Args:
-        vectors: Word → vector, set by hand; all of one length. Other words get a fixed pseudo-random vector.
+        vectors: Word → vector, set by hand, in any case; all of one length. Other words get a fixed pseudo-random
+            vector.
         dimension: Length of the vectors when none are set by hand.
     """
 
     def __init__(self, vectors: Mapping[str, ArrayLike] | None = None, *, dimension: int = 64) -> None:
-        self._words = {word: np.asarray(vector, dtype=np.float64) for word, vector in (vectors or {}).items()}
+        self._words = {word.lower(): np.asarray(vector, dtype=np.float64) for word, vector in (vectors or {}).items()}
         self._dimension = len(next(iter(self._words.values()))) if self._words else dimension
         table = repr(sorted((word, vector.tolist()) for word, vector in self._words.items())).encode()
         self._id = f"toy/{self._dimension}/{hashlib.sha256(table).hexdigest()[:8]}"
@@ -64,13 +66,14 @@ class ToyEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
         """(n, d) unit rows."""
-        self.texts_encoded += len(texts)
-        return self._rows([self._sum(text) for text in texts])
+        rows = [self._sum(text) for text in texts_of(texts)]
+        self.texts_encoded += len(rows)
+        return self._rows(rows)
 
     def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
         """(n, d) unit rows: of the words of a file's name, or a fixed pseudo-random vector of a picture's bytes."""
         rows = []
-        for image in images:
+        for image in pictures_of(images):
             if isinstance(image, str | Path):
                 rows.append(self._sum(Path(image).stem))
             else:

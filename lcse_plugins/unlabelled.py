@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lcse_plugins.arguments import texts_of
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_TEMPLATES
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
@@ -51,9 +52,10 @@ def estimate_calibration(
 
     Raises:
         CalibrationError: there are too few images, of another encoder, or their similarities are all alike.
-        InvalidOption: the vocabulary is empty.
+        InvalidOption: the vocabulary is empty, or one string.
     """
-    if not vocabulary:
+    words = texts_of(vocabulary, name="vocabulary")
+    if not words:
         raise InvalidOption("the vocabulary is empty; name some things to look for")
     if vectors.ndim != 2 or vectors.shape[1] != encoder.dimension:
         raise CalibrationError(
@@ -63,7 +65,7 @@ def estimate_calibration(
         raise CalibrationError(
             f"{len(vectors)} images are too few to calibrate without labels; take {FEWEST_IMAGES} or more of all kinds"
         )
-    found = spread_calibration(vectors @ concept_vectors(encoder, list(vocabulary), templates=templates).T)
+    found = spread_calibration(vectors @ concept_vectors(encoder, words, templates=templates).T)
     return Calibration(mu=found.mu, beta=found.beta, encoder_id=encoder.encoder_id)
 
 

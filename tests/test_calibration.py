@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lcse_plugins import Calibration, fit_calibration, load_calibration
+from lcse_plugins import Calibration, ScoringConfig, fit_calibration, load_calibration
 from lcse_plugins.errors import CalibrationError, CalibrationMismatch, InvalidOption
+from lcse_plugins.fitting import draw_pairs
 
 
 def planted(mu: float, seed: int, *, images: int = 50, concepts: int = 8) -> tuple[Any, Any]:
@@ -54,6 +56,27 @@ def test_unusable_labels_are_refused(similarities: Any, labels: Any, message: st
     for nothing in ({"mus": []}, {"betas": []}, {"max_pairs": 0}):
         with pytest.raises(InvalidOption, match="at least one"):
             fit_calibration(*planted(0.2, 0), **nothing)
+    wrong: dict[str, Any]
+    for wrong in ({"seed": -1}, {"seed": 0.5}, {"max_pairs": 2.5}, {"config": ScoringConfig(mode="holistic")}):
+        with pytest.raises(InvalidOption):
+            fit_calibration(*planted(0.2, 0), **wrong)
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_pairs_are_drawn_from_all_ordered_pairs(seed: int) -> None:
+    pairs = np.array(list(itertools.permutations(range(9), 2)))
+    expected = pairs[np.random.default_rng(seed).permutation(len(pairs))[:20]]
+    np.testing.assert_array_equal(draw_pairs(9, 20, seed=seed), expected)
+    assert sorted(map(tuple, draw_pairs(9, 500, seed=seed).tolist())) == sorted(itertools.permutations(range(9), 2))
+
+
+def test_pairs_of_very_many_concepts_are_drawn_without_listing_them() -> None:
+    drawn = draw_pairs(10_000_000, 60, seed=3)  # a list of all would take a petabyte
+    assert drawn.shape == (60, 2)
+    assert len(set(map(tuple, drawn.tolist()))) == 60
+    assert (drawn[:, 0] != drawn[:, 1]).all()
+    assert 0 <= drawn.min() <= drawn.max() < 10_000_000
+    np.testing.assert_array_equal(drawn, draw_pairs(10_000_000, 60, seed=3))
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -65,7 +88,27 @@ def test_round_trip(tmp_path: Path) -> None:
     calibration.check("starter/1")
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"mu": 1}', '{"mu": "x", "beta": 1}', '{"mu": 0.1, "beta": -1}'])
+def test_numbers_of_numpy_are_kept_as_numbers(tmp_path: Path) -> None:
+    calibration = Calibration(mu=np.float32(0.25), beta=np.int64(30))
+    calibration.save(tmp_path / "c.json")
+    assert load_calibration(tmp_path / "c.json") == calibration == Calibration(mu=0.25, beta=30.0)
+    with pytest.raises(CalibrationError, match="numbers"):
+        Calibration(mu="0.2", beta=30)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "[" * 100_000,
+        '{"mu": 1}',
+        '{"mu": "x", "beta": 1}',
+        '{"mu": 0.1, "beta": -1}',
+        f'{{"mu": 1{"0" * 400}, "beta": 1}}',
+        '{"mu": 0.1, "beta": 30, "encoder_id": 5}',
+    ],
+)
 def test_bad_files_are_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "c.json").write_text(content)
     with pytest.raises(CalibrationError):

@@ -233,6 +233,8 @@ def test_demo_tells_the_story(tmp_path: Path) -> None:
         (["demo", "--photos", "empty"], "empty"),
         (["search", "INDEX", "no cat", "--encoder", "starte"], "starter"),
         (["search", "INDEX", "a AND"], "^"),
+        (["search", "INDEX", "caf\udce9 and no dog"], "UTF-8"),
+        (["parse", "caf\udce9 and no dog"], "UTF-8"),
         (["explain", "INDEX", "no cat", "nowhere.jpg"], "not in the index"),
         (["search", "INDEX", "no cat", "--calibration", "missing.json"], "calibration"),
         (["search", "no-such-index", "no cat", "--html", "nodir/r.html"], "no folder nodir"),
@@ -262,6 +264,8 @@ def test_mistakes_get_help(arguments: list[str], advice: str, index: Path, tmp_p
         (["search", "i", "q", "--mode", "magic"], "lcse"),
         (["search", "i"], "QUERY"),
         (["search", "i", "q", "-k", "0"], "-k"),
+        (["calibrate", "labels.csv", "--seed", "-1"], "--seed"),
+        (["calibrate", "labels.csv", "--mode", "holistic"], "--mode"),
         (["parse"], "QUERY"),
     ],
 )

@@ -3,10 +3,12 @@ from __future__ import annotations
 import asyncio
 import pickle
 import threading
+import weakref
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from PIL import Image
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
 from lcse_plugins.image_cache import ImageVectorCache
+from lcse_plugins.image_sources import ImageAccess
 from lcse_plugins.testing import ToyEncoder
 
 
@@ -194,3 +197,62 @@ def test_pictures_are_found_at_their_locations(tmp_path: Path) -> None:
     assert encoder.images_encoded == 2
     path.write_bytes(PICTURES[2])
     assert not np.array_equal(arrays(cache.vectors_at([path])), arrays(found[:1]))  # the file changed
+
+
+def test_pictures_are_decoded_one_after_the_other() -> None:
+    seen: list[weakref.ref[Image.Image]] = []
+    most = 0
+
+    class Counting(ToyEncoder):
+        def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
+            def counted() -> Iterable[ImageSource]:
+                nonlocal most
+                for image in images:
+                    assert isinstance(image, Image.Image)
+                    seen.append(weakref.ref(image))
+                    most = max(most, sum(ref() is not None for ref in seen))
+                    yield image
+
+            return super().encode_images(counted(), batch_size=batch_size)
+
+    found = ImageVectorCache(Counting()).vectors([b"broken", *PICTURES])
+    assert [isinstance(vector, ImageError) for vector in found] == [True] + [False] * 8
+    assert most <= 3  # the first, the one before and the one at hand
+
+
+def test_an_encoder_is_not_asked_when_no_picture_is_sound() -> None:
+    encoder = GatedEncoder()
+    assert isinstance(ImageVectorCache(encoder).vectors([b"broken"])[0], ImageError)
+    assert not encoder.entered.is_set()
+
+
+@pytest.mark.parametrize("given", [None, 12, bytearray(PICTURES[0]), BytesIO(PICTURES[0]), "a.png"])
+def test_what_is_no_picture_comes_as_an_error_in_its_place(given: Any) -> None:
+    found = ImageVectorCache(ToyEncoder()).vectors([PICTURES[0], given])
+    assert not isinstance(found[0], ImageError)
+    assert f"not {type(given).__name__}" in str(found[1])
+
+
+def test_one_picture_is_not_a_list() -> None:
+    cache = ImageVectorCache(ToyEncoder())
+    with pytest.raises(InvalidOption, match=r"\[image\]"):
+        cache.vectors(PICTURES[0])  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match=r"\[image\]"):
+        cache.vectors_at("a.png")
+
+
+def test_a_url_named_often_is_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched: list[str] = []
+
+    def fetch(url: str, *, access: ImageAccess) -> bytes:
+        fetched.append(url)
+        return PICTURES[0]
+
+    monkeypatch.setattr("lcse_plugins.image_fetch.fetch_image", fetch)
+    cache, url = ImageVectorCache(ToyEncoder()), "http://example.org/a.png"
+    access = ImageAccess(allow_urls=True)
+    found = cache.vectors_at([url, PICTURES[1], url, "no/such.png", url], access=access)
+    assert [isinstance(vector, ImageError) for vector in found] == [False, False, False, True, False]
+    np.testing.assert_array_equal(found[0], found[4])
+    np.testing.assert_array_equal(cache.vectors_at([url], access=access)[0], found[0])
+    assert fetched == [url]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 import socket
 import ssl
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -63,6 +65,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def serve_hop(self) -> None:
         self.redirect("../picture")
+
+    def serve_letters(self) -> None:
+        self.redirect("/picture/käse?ä=1".encode().decode("latin-1"))  # as UTF-8, which many servers write
 
     def serve_loop(self) -> None:
         self.redirect("/loop")
@@ -141,6 +146,7 @@ def test_a_path_a_file_url_and_bytes_give_the_same_picture(form: Callable[[Path]
         "data:image/png;base64," + base64.b64encode(PICTURE).decode(),
         "data:;base64," + base64.encodebytes(PICTURE).decode(),
         "data:image/png," + quote(PICTURE),
+        "data:image/png;base64," + quote(base64.b64encode(PICTURE), safe=""),
     ],
 )
 def test_a_data_uri_holds_its_picture(uri: str) -> None:
@@ -155,6 +161,7 @@ def test_a_data_uri_holds_its_picture(uri: str) -> None:
         ("data:;base64,", "empty"),
         (b"", "empty"),
         ("ftp://example.org/a.png", "not ftp:"),
+        ("mailto:someone", "no such file"),
         ("file://elsewhere/a.png", "this machine"),
         ("no/such.png", "no such file"),
         ("bad\0name.png", "cannot be read"),
@@ -164,6 +171,22 @@ def test_a_data_uri_holds_its_picture(uri: str) -> None:
 )
 def test_what_cannot_be_read_says_why(location: str | bytes, reason: str) -> None:
     assert reason in refusal(location)
+
+
+@pytest.mark.parametrize("given", [None, 12, bytearray(PICTURE), io.BytesIO(PICTURE)])
+def test_what_is_no_location_is_an_error_of_its_own(given: Any) -> None:
+    assert f"not {type(given).__name__}" in refusal(given)
+    read = list(read_images([given, PICTURE]))
+    assert isinstance(read[0], ImageError)
+    assert read[1] == PICTURE
+
+
+def test_a_file_name_may_hold_a_colon(picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(picture.parent)
+    picture.rename("img-2024-05-01T10:22:33.png")
+    assert read_image("img-2024-05-01T10:22:33.png") == PICTURE
+    confined = ImageAccess(root=str(tmp_path / "elsewhere"))
+    assert "outside" in refusal("a:b/../../root/img-2024-05-01T10:22:33.png", confined)
 
 
 def test_a_root_confines_paths(picture: Path, tmp_path: Path) -> None:
@@ -195,7 +218,14 @@ def test_a_url_is_fetched_when_allowed(web: tuple[str, list[str]]) -> None:
     address, hits = web
     assert read_image(f"{address}/picture/täg me.png?size=1 2#part", access=LOCAL) == PICTURE
     assert read_image(f"{address}/hop/x", access=LOCAL) == PICTURE
-    assert hits == ["/picture/t%C3%A4g%20me.png?size=1%202", "/hop/x", "/picture"]
+    assert read_image(f"{address}/letters", access=LOCAL) == PICTURE
+    assert hits == [
+        "/picture/t%C3%A4g%20me.png?size=1%202",
+        "/hop/x",
+        "/picture",
+        "/letters",
+        "/picture/k%C3%A4se?%C3%A4=1",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_json_lines_with_lists_or_counts(folder: Path) -> None:
     lines: list[dict[str, Any]] = [
         {"file": "a.jpg", "classes": {"cat": 2, "red umbrella": 1, "dog": 0}, "id": 1},
         {"file": "b.jpg", "classes": {}},
-        {"file": "sub/c, d.jpg", "classes": ["dog"]},
+        {"file": "sub/c, d.jpg", "classes": ["", " dog", "dog"]},
     ]
     text = "\n\n".join(json.dumps(line) for line in lines)
     assert_expected(read_labels(write(folder / "labels.jsonl", text)), folder)
@@ -102,6 +102,10 @@ def test_coco_keeps_classes_no_picture_shows(folder: Path) -> None:
         ("l.json", "[]", None, "is not a COCO instances file"),
         ("l.json", "{", None, "is not a COCO instances file"),
         ("l.json", '{"images": [{"id": 1}], "annotations": [], "categories": []}', None, "KeyError: 'file_name'"),
+        ("l.csv", f"path,labels\n{'x' * 300}.jpg,cat\n", None, "1 of 1 pictures are not there"),
+        ("l.jsonl", '{"file": "a.jpg", "classes": {"dog": "0"}}\n', 1, "maps names to counts"),
+        ("l.jsonl", "[" * 100_000, 1, "not JSON"),
+        ("l.json", "[" * 100_000, None, "is not a COCO instances file"),
         ("l.txt", "a.jpg cat", None, "labels are read from .csv, .json, .jsonl files"),
     ],
 )
@@ -153,3 +157,17 @@ def test_the_shared_photographs_are_read(shared_data: Path) -> None:
     lines = [json.loads(line) for line in (shared_data / "photos" / "photos.jsonl").read_text().splitlines()]
     counts = Counter(name for line in lines for name in line["classes"])
     assert dict(zip(read.classes, read.labels.sum(axis=0).tolist(), strict=True)) == dict(counts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "said"),
+    [
+        ("images", {"id": 10, "file_name": "b.jpg"}, "image id 10 is listed twice"),
+        ("categories", {"id": 1, "name": "bus"}, "category id 1 is listed twice"),
+    ],
+)
+def test_ids_that_collide_are_refused(folder: Path, kind: str, entry: dict[str, Any], said: str) -> None:
+    data = coco()
+    data[kind].append(entry)
+    with pytest.raises(LabelFileError, match=said):
+        read_labels(write(folder / "i.json", json.dumps(data)))

@@ -90,6 +90,8 @@ def test_tables_that_do_not_belong_together_are_refused() -> None:
         RegionPool(whole.vectors, fitting).part([])
     with pytest.raises(InvalidOption, match="between 1 and the 3 views"):
         fit_view_scale(encoder, whole.vectors, fitting, best=99)
+    with pytest.raises(InvalidCandidate, match="64 dimensions"):
+        RegionPool.fitted(ToyEncoder(dimension=64), whole.vectors, fitting)
     assert encode_regions(encoder, []).shape == (0, 5, 256)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import threading
 from typing import Any
 
@@ -21,6 +22,8 @@ from lcse_plugins import (
     Query,
     ScoringConfig,
     VectorPool,
+    load_encoder,
+    parse,
     score_arrays,
 )
 from lcse_plugins.errors import (
@@ -31,6 +34,7 @@ from lcse_plugins.errors import (
     InvalidOption,
     ParserUnavailable,
     QueryError,
+    UnknownEncoder,
 )
 from lcse_plugins.pool import BLOCK, top_indices
 from lcse_plugins.query import concepts
@@ -66,8 +70,16 @@ def test_a_result_carries_its_reason(gallery: Any) -> None:
     assert best.candidate is candidates[1]
     line = best.explain()
     assert "umbrella ✓" in line
-    assert "no person ✓" in line
+    assert re.search(r"no person ✓ \d+ % seen", line)
+    assert line == f"{best.id}: {best.reason}"
     assert "\n" not in line
+
+
+def test_an_encoder_may_be_named() -> None:
+    assert LogicScorer("starter").encoder.encoder_id == load_encoder("starter").encoder_id
+    for mistake in ("stater", 7):
+        with pytest.raises(UnknownEncoder):
+            LogicScorer(mistake)  # type: ignore[arg-type]
 
 
 def test_ranking_is_the_pure_function_over_the_vectors(gallery: Any) -> None:
@@ -285,6 +297,17 @@ def test_what_is_no_query_is_refused(query: Any, gallery: Any) -> None:
     scorer, candidates = gallery
     with pytest.raises(QueryError):
         scorer.rank(query, candidates)
+
+
+async def test_bytes_that_are_no_letters_are_refused_whatever_the_parser(gallery: Any) -> None:
+    scorer, candidates = gallery
+    for parser in (parse, lambda text: Concept("dog")):
+        strict = LogicScorer(scorer.encoder, parser=parser)
+        for query in ("caf\udce9 and no dog", "a dog \ud800", "\udce9"):
+            with pytest.raises(QueryError, match="write it in UTF-8"):
+                strict.rank(query, candidates)
+            with pytest.raises(QueryError, match="write it in UTF-8"):
+                await strict.aencode(query)
 
 
 def test_a_ranking_is_json_whatever_its_ids() -> None:

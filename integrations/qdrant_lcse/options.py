@@ -8,8 +8,9 @@ from typing import Any, TypeAlias, TypedDict
 
 from qdrant_client import models
 
+from lcse_plugins.arguments import is_whole
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.search import check_limits, is_whole
+from lcse_plugins.search import check_limits
 
 __all__ = ["Options", "QueryOptions", "WithPayload", "WithVectors"]
 

@@ -166,7 +166,7 @@ def common_options(command: Command) -> Command:
         "run",
         Run,
         json_option,
-        click.option("--seed", default=0, show_default=True, help="Of every draw."),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of every draw."),
         click.option("--limit", type=click.IntRange(min=1), help="Only this many items, for a quick look."),
         click.option(
             "--out",

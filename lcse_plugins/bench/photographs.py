@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption, LabelFileError
-from lcse_plugins.labelled import LabelledImages
+from lcse_plugins.labelled import LabelledImages, names_by_id
 from lcse_plugins.regions import MANY_TILES, encode_regions
 
 __all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "names_of", "region_vectors", "take_images"]
@@ -73,15 +73,19 @@ def captions_of(
         if source.suffix == ".jsonl":
             for line in filter(str.strip, text.split("\n")):
                 row = json.loads(line)
-                said[_under(root, row["file"])].extend(map(str, row.get("captions", ())))
+                if not isinstance(captions := row.get("captions", []), list):
+                    raise LabelFileError(source, f"captions are a list of texts, not {captions!r:.80}")
+                said[_under(root, row["file"])].extend(map(str, captions))
         else:
             data: dict[str, Any] = json.loads(text)
-            names = {image["id"]: _under(root, image["file_name"]) for image in data["images"]}
+            names = names_by_id(source, "image", data["images"], "file_name")
             for annotation in data["annotations"]:
-                said[names[annotation["image_id"]]].append(str(annotation["caption"]))
+                said[_under(root, names[annotation["image_id"]])].append(str(annotation["caption"]))
     except OSError as error:
         raise LabelFileError(source, f"cannot be read ({error.strerror or error})") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except LabelFileError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LabelFileError(source, f"holds no captions ({error!r})") from error
     return tuple(tuple(said[name]) for name in names_of(paths, root))
 
@@ -164,7 +168,7 @@ def _finite(encoder: Encoder, rows: FloatArray) -> FloatArray:
 
 def _identity(encoder: Encoder, paths: Sequence[Path]) -> str:
     """Of an encoder and of files as they are now."""
-    missing = [path for path in paths if not path.is_file()]
+    missing = [path for path in paths if not os.path.isfile(path)]
     if missing:
         raise ImageError(missing[0], f"there is no such picture ({len(missing)} of {len(paths)} are not there)")
     found = [path.stat() for path in paths]

@@ -27,7 +27,11 @@ BATCH = 32
 @file_to_write("--out", "-o", help="Write the calibration as JSON.")
 @encoder_option
 @click.option(
-    "--mode", type=click.Choice(get_args(Mode)), default=DEFAULT_CONFIG.mode, show_default=True, help="To fit for."
+    "--mode",
+    type=click.Choice([mode for mode in get_args(Mode) if mode != "holistic"]),  # which uses neither μ nor β
+    default=DEFAULT_CONFIG.mode,
+    show_default=True,
+    help="To fit for.",
 )
 @click.option(
     "--objective",
@@ -36,7 +40,7 @@ BATCH = 32
     show_default=True,
     help="What to make best: the paper's pairwise accuracy, or rankings.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the draw of concept pairs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the draw of concept pairs.")
 @json_option
 def calibrate(
     labels: Path,

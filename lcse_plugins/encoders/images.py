@@ -17,9 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from lcse_plugins.encoders.colours import to_rgb
 from lcse_plugins.encoders.protocol import ImageSource
 from lcse_plugins.errors import ImageError, InvalidOption
 
@@ -64,13 +64,14 @@ _UPRIGHT = {
 def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS, max_bytes: int = MAX_BYTES) -> Image.Image:
     """The picture as upright 8-bit RGB; of an animation, its first frame.
 
-    EXIF orientation is applied, transparency is laid over white, palettes, CMYK and 16-bit grey are converted. A JPEG
+    EXIF orientation is applied, transparency is laid over white, palettes, CMYK and deep grey are converted. A JPEG
     file of more than 24 megapixels is decoded at half, a quarter or an eighth of its size.
 
     Args:
         source: a path, the bytes of a file, or a PIL image (its current frame; it is not changed). URLs are not
             fetched.
-        max_pixels: refuse pictures with more pixels, before decoding them.
+        max_pixels: refuse pictures with more pixels, before decoding them. From 89 million on Pillow warns of a
+            decompression bomb, and twice that is its own limit.
         max_bytes: refuse larger files, before reading them.
 
     Raises:
@@ -93,7 +94,8 @@ def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS, max_bytes: 
     except UnidentifiedImageError as error:
         raise ImageError(name, "not a picture in a known format") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise ImageError(name, f"too many pixels to decode safely; at most {max_pixels:,} are allowed") from error
+        most = min(max_pixels, 2 * MAX_PIXELS)
+        raise ImageError(name, f"too many pixels to decode safely; at most {most:,} are allowed") from error
     except Exception as error:  # Pillow's decoders raise nearly every built-in exception on damaged files
         raise ImageError(name, f"cannot be decoded ({error or type(error).__name__})") from error
 
@@ -169,14 +171,28 @@ def _map_in_threads(
     with ThreadPoolExecutor(workers, thread_name_prefix="lcse-images") as pool:
         ahead: deque[Future[Result]] = deque()
         try:
-            ahead.extend(pool.submit(function, item) for item in islice(items, prefetch))
+            begun = _begin(pool, function, items)
+            ahead.extend(islice(begun, prefetch))
             while ahead:
                 result = ahead.popleft().result()
-                ahead.extend(pool.submit(function, item) for item in islice(items, 1))
+                ahead.extend(islice(begun, 1))
                 yield result
         finally:
             for future in ahead:
                 future.cancel()
+
+
+def _begin(
+    pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Iterator[Item]
+) -> Iterator[Future[Result]]:
+    """Each item at work; a failure of `items` itself comes last, so that what came before it is not lost."""
+    try:
+        for item in items:
+            yield pool.submit(function, item)
+    except Exception as error:
+        failed: Future[Result] = Future()
+        failed.set_exception(error)
+        yield failed
 
 
 def content_hash(source: bytes | str | Path) -> str:
@@ -216,24 +232,10 @@ def _draft(image: Image.Image) -> None:
 def _decode(image: Image.Image) -> Image.Image:
     image.load()
     rotation = _UPRIGHT.get(_orientation(image))
-    rgb = _to_rgb(image)
+    rgb = to_rgb(image)
     upright = rgb if rotation is None else rgb.transpose(rotation)
     upright.info = {}  # it would say how to turn what stands upright already
     return upright
-
-
-def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16-bit grey; Pillow would clip it at 255 instead of scaling
-        grey = np.clip(np.asarray(image, dtype=np.int64), 0, 65535)
-        return Image.fromarray(((grey + 128) // 257).astype(np.uint8)).convert("RGB")
-    if image.mode == "F":  # floats have no agreed white: their range is stretched
-        values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0.0, neginf=0.0)
-        low, high = float(values.min()), float(values.max())
-        return Image.fromarray(np.uint8(np.rint((values - low) * (255.0 / max(high - low, 1e-12))))).convert("RGB")
-    if image.has_transparency_data:
-        transparent = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", transparent.size, "white"), transparent).convert("RGB")
-    return image.copy() if image.mode == "RGB" else image.convert("RGB")
 
 
 def _orientation(image: Image.Image) -> int:
@@ -265,7 +267,7 @@ def _name(source: ImageSource) -> str:
         return f"picture of {len(source):,} bytes"
     if isinstance(source, Image.Image):
         return str(getattr(source, "filename", "") or "PIL image")
-    return str(source)
+    return str(source) if isinstance(source, str | Path) else type(source).__name__
 
 
 def _readable_formats() -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from lcse_plugins.arguments import check_count, pictures_of, texts_of
 from lcse_plugins.calibrate import CLIP_PRESET, SIGLIP2_PRESET, Calibration
 from lcse_plugins.encoders.checkpoints import load_checkpoint, weights_hash
 from lcse_plugins.encoders.images import load_image
@@ -122,10 +123,11 @@ class OpenClipEncoder:
 
         Raises:
             InvalidOption: one string was given where a list of them is due.
+            QueryError: a text holds bytes that are no letters.
         """
-        if isinstance(texts, str):
-            raise InvalidOption("texts is a list of strings, not one string; wrap it as [text]")
-        lowered = [text.lower() for text in texts] if self._family.startswith("siglip") else list(texts)
+        lowered = texts_of(texts)
+        if self._family.startswith("siglip"):
+            lowered = [text.lower() for text in lowered]
         rows = []
         for start in range(0, len(lowered), self.batch_size):
             with self._tokenizer_lock:
@@ -138,16 +140,21 @@ class OpenClipEncoder:
 
         Raises:
             ImageError: a picture cannot be read.
+            InvalidOption: one picture was given where a list of them is due.
         """
-        if isinstance(images, str | bytes | Path):
-            raise InvalidOption("images is a list of pictures, not one; wrap it as [image]")
         size = self.batch_size if batch_size is None else _checked_batch(batch_size)
-        pixels = (self._preprocess(load_image(image)) for image in images)
+        pixels = (self._preprocess(load_image(image)) for image in pictures_of(images))
         rows = [self._run(self._model.encode_image, torch.stack(batch)) for batch in _batches(pixels, size)]
         return np.concatenate(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
 
     def __repr__(self) -> str:
         return f"OpenClipEncoder({self.encoder_id!r}, device={self.device!r}, precision={self.precision!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_tokenizer_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _tokenizer_lock=Lock())  # a lock cannot be copied or pickled
 
     def _run(self, tower: Any, batch: torch.Tensor) -> FloatArray:
         kind = torch.device(self.device).type
@@ -217,7 +224,7 @@ def _family(model: Any) -> str:
     """By what the model is, not by its name: a sigmoid loss has a bias, and each SigLIP its own vocabulary."""
     if getattr(model, "logit_bias", None) is None:
         return "clip"
-    return _SIGLIP_VOCABULARIES.get(getattr(model.text, "vocab_size", 0), "sigmoid")
+    return _SIGLIP_VOCABULARIES.get(getattr(getattr(model, "text", model), "vocab_size", 0), "sigmoid")
 
 
 def _tags(model: str) -> str:
@@ -230,8 +237,7 @@ def _nearest(name: str, names: Sequence[str]) -> str:
 
 
 def _checked_batch(size: int) -> int:
-    if size < 1:
-        raise InvalidOption(f"batch_size is at least 1, not {size}")
+    check_count("batch_size", size)
     return size
 
 

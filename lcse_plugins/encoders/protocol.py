@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, Union, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.config import DEFAULT_TEMPLATES
+from lcse_plugins.arguments import texts_of
+from lcse_plugins.config import DEFAULT_TEMPLATES, ScoringConfig
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -57,10 +58,15 @@ def concept_vectors(
     """(n_texts, dimension) concept vectors: the mean over templates of unit text vectors.
 
     The mean is not normalised again, so that its product with an image is the mean of the cosines.
+
+    Raises:
+        InvalidOption: one string was given where a list of them is due, or a template does not hold one `{}`.
+        QueryError: a text holds bytes that are no letters.
     """
-    prompts = [template.replace("{}", text) for text in texts for template in templates]
-    if not prompts:
+    names = texts_of(texts)
+    forms = ScoringConfig(templates=tuple(texts_of(templates, name="templates"))).templates
+    if not names:
         return np.empty((0, encoder.dimension), dtype=np.float32)
-    vectors = encoder.encode_texts(prompts)
-    grouped = vectors.reshape(len(texts), len(templates), encoder.dimension)
+    vectors = encoder.encode_texts([form.replace("{}", name) for name in names for form in forms])
+    grouped = vectors.reshape(len(names), len(forms), encoder.dimension)
     return np.asarray(grouped.mean(axis=1, dtype=np.float64), dtype=np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,6 +13,9 @@ from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import InvalidOption, UnknownEncoder
 
 __all__ = ["EncoderListing", "available_encoders", "load_encoder"]
+
+
+_NUMBERS = frozenset({"batch_size", "threads"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,16 +102,13 @@ def _open_clip_address(address: str) -> dict[str, Any]:
 def _written(query: str, encoder: str) -> dict[str, Any]:
     """Options as written after `?`, taken literally, so that paths need no quoting."""
     options: dict[str, Any] = {}
-    for part in filter(None, query.split("&")):
+    for part in filter(None, re.split(r"&(?=\w+=)", query)):  # an & amid a path is part of it
         name, equals, value = part.partition("=")
         if not equals or not value:
             raise InvalidOption(f"options in an encoder's name are written NAME=VALUE, not {part!r}, in {encoder!r}")
-        if name == "batch_size":
-            if not value.isdecimal():
-                raise InvalidOption(f"batch_size is a number, not {value!r}, in {encoder!r}")
-            options[name] = int(value)
-        else:
-            options[name] = value
+        if name in _NUMBERS and not value.isdecimal():
+            raise InvalidOption(f"{name} is a number, not {value!r}, in {encoder!r}")
+        options[name] = int(value) if name in _NUMBERS else value
     return options
 
 

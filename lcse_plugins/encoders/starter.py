@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lcse_plugins.arguments import check_count, pictures_of, texts_of
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
-from lcse_plugins.errors import InvalidOption, ModelFileError
+from lcse_plugins.errors import ModelFileError
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession  # type: ignore[import-untyped]
@@ -51,8 +52,8 @@ class StarterEncoder:
     """
 
     def __init__(self, *, folder: str | Path | None = None, threads: int | None = None) -> None:
-        if threads is not None and threads < 1:
-            raise InvalidOption(f"threads is at least 1, not {threads}")
+        if threads is not None:
+            check_count("threads", threads)
         self.folder = SHIPPED_MODEL if folder is None else Path(folder)
         self._threads = threads
         self._manifest = _read_manifest(self.folder)
@@ -83,9 +84,9 @@ class StarterEncoder:
 
         Raises:
             InvalidOption: one string was given where a list of them is due.
+            QueryError: a text holds bytes that are no letters.
         """
-        if isinstance(texts, str):
-            raise InvalidOption("texts is a list of strings, not one string; wrap it as [text]")
+        texts = texts_of(texts)
         tokenizer = self._load_tokenizer()
         session = self._load_session(TEXT_FILE)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
@@ -104,11 +105,11 @@ class StarterEncoder:
 
         Raises:
             ImageError: a picture cannot be read.
+            InvalidOption: one picture was given where a list of them is due.
         """
-        if isinstance(images, str | bytes | Path):
-            raise InvalidOption("images is a list of pictures, not one; wrap it as [image]")
+        pictures = pictures_of(images)
         session = self._load_session(IMAGE_FILE)
-        pixels = (_pixels(image) for image in images)  # one decoded picture at a time, however large the batch
+        pixels = (_pixels(image) for image in pictures)  # one decoded picture at a time, however large the batch
         rows = [
             session.run(["embedding"], {"image": np.stack(batch)})[0]
             for batch in _batches(pixels, _checked_batch(batch_size))
@@ -209,9 +210,10 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _checked_batch(batch_size: int | None) -> int:
-    if batch_size is not None and batch_size < 1:
-        raise InvalidOption(f"batch_size is at least 1, not {batch_size}")
-    return batch_size or DEFAULT_BATCH
+    if batch_size is None:
+        return DEFAULT_BATCH
+    check_count("batch_size", batch_size)
+    return batch_size
 
 
 def _batches(items: Iterable[FloatArray], size: int) -> Iterator[list[FloatArray]]:

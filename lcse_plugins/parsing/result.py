@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from lcse_plugins.arguments import check_letters
 from lcse_plugins.query import (
     Concept,
     Not,
@@ -38,6 +39,7 @@ class Parse:
 
     Raises:
         TypeError: the query is no tree: the parser is broken.
+        QueryError: the text holds bytes that are no letters.
     """
 
     text: str
@@ -50,6 +52,7 @@ class Parse:
 
     def __post_init__(self) -> None:
         _check_tree(self.query)
+        check_letters(self.text)
 
     @property
     def constrained(self) -> bool:

@@ -144,6 +144,7 @@ def test_mistakes_are_told(gallery: Path, tmp_path: Path) -> None:
     [
         (["retrieval", "{photos}", "--pairs", "0"], "--pairs"),
         (["diagnose", "{photos}", "--pairs", "0"], "--pairs"),
+        (["retrieval", "{photos}", "--seed", "-1"], "--seed"),
         (["diagnose", "{photos}", "--html", "{tmp}/none/x.html"], "cannot write to the folder"),
         (["factor-build", "{photos}", "-o", "{tmp}/none/x.jsonl"], "cannot write to the folder"),
         (["retrieval", "{photos}", "--out", "{tmp}/file/x"], "cannot make the folder"),

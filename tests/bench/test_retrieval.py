@@ -17,7 +17,7 @@ from lcse_plugins.bench.retrieval import draw_questions, measure_retrieval
 from lcse_plugins.bench.rivals import best_score, make_rankers, subtraction
 from lcse_plugins.bench.tables import retention_text, retrieval_text
 from lcse_plugins.encoders.protocol import concept_vectors
-from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
+from lcse_plugins.errors import EncoderError, ImageError, InvalidOption, LabelFileError
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.testing import ToyEncoder
 from tests.bench.worlds import toy_world
@@ -169,6 +169,13 @@ def test_captions_belong_to_a_path_and_not_to_a_name(tmp_path: Path) -> None:
     }
     (tmp_path / "captions.json").write_text(json.dumps(coco), encoding="utf-8")
     assert captions_of(paths, tmp_path / "captions.json", root=tmp_path) == (("second",), (), ())
+    coco["images"].append({"id": 1, "file_name": "c/1.jpg"})
+    (tmp_path / "captions.json").write_text(json.dumps(coco), encoding="utf-8")
+    with pytest.raises(LabelFileError, match="image id 1 is listed twice"):
+        captions_of(paths, tmp_path / "captions.json", root=tmp_path)
+    source.write_text(json.dumps({"file": "a/1.jpg", "captions": "a dog"}), encoding="utf-8")
+    with pytest.raises(LabelFileError, match="list of texts"):
+        captions_of(paths, source)
 
 
 def test_a_text_is_read_once() -> None:

@@ -7,6 +7,8 @@ import os
 import struct
 import threading
 import zlib
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +98,33 @@ def test_sixteen_bit_grey_is_scaled_not_clipped() -> None:
         for source in (image, encoded(image, "TIFF")):
             np.testing.assert_array_equal(np.asarray(load_image(source))[..., 0], expected)
     np.testing.assert_array_equal(np.asarray(load_image(encoded(Image.fromarray(ramp), "PNG")))[..., 1], expected)
+
+
+def grey_tiff(values: np.ndarray, bits: int, *, photometric: int = 1) -> bytes:
+    """An uncompressed TIFF file of one unsigned sample a pixel, which Pillow itself does not write."""
+    if bits == 12:
+        left, right = values[:, ::2].astype(int), values[:, 1::2].astype(int)
+        data = np.stack([left >> 4, (left & 15) << 4 | right >> 8, right & 255], axis=-1).astype(np.uint8).tobytes()
+    else:
+        data = values.astype(f"<u{bits // 8}").tobytes()
+    height, width = values.shape
+    tags = {256: width, 257: height, 258: bits, 259: 1, 262: photometric, 273: 0, 277: 1, 278: height, 279: len(data)}
+    tags[273] = 8 + 2 + 12 * len(tags) + 4
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + b"\0" * 4 + data
+
+
+@pytest.mark.parametrize(("bits", "photometric"), [(12, 1), (16, 1), (16, 0), (32, 1)])
+def test_grey_of_any_depth_runs_from_black_to_white(bits: int, photometric: int) -> None:
+    ramp = np.tile(np.rint(np.linspace(0, 2**bits - 1, 256)), (4, 1))
+    loaded = np.asarray(load_image(grey_tiff(ramp, bits, photometric=photometric)))[0, :, 0]
+    np.testing.assert_array_equal(loaded if photometric else 255 - loaded, np.arange(256))
+
+
+def test_integers_are_taken_for_8_bits_where_they_fit() -> None:
+    ramp = np.tile(np.arange(256, dtype=np.int32), (4, 1))
+    for image in (Image.fromarray(ramp), Image.fromarray(8_000_000 * ramp), Image.fromarray(ramp - 128)):
+        np.testing.assert_array_equal(np.asarray(load_image(image))[0, :, 1], np.arange(256))
 
 
 def test_float_pictures_are_stretched_to_the_full_range() -> None:
@@ -319,3 +348,27 @@ def test_real_photographs_load(shared_data: Path) -> None:
     loaded = [image for _, image in iter_images(sorted((shared_data / "photos").glob("*.jpg"))[:40])]
     assert len(loaded) == 40
     assert all(isinstance(image, Image.Image) and image.mode == "RGB" and min(image.size) >= 200 for image in loaded)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_came_before_a_failing_source_is_delivered(folder: Path, workers: int) -> None:
+    def paths() -> Iterator[Path]:
+        yield from [folder / "b.png"] * 6
+        raise RuntimeError("listing failed")
+
+    stream = iter_images(paths(), workers=workers)
+    assert [path.name for path, _ in islice(stream, 6)] == ["b.png"] * 6
+    with pytest.raises(RuntimeError, match="listing failed"):
+        next(stream)
+
+
+def test_what_is_no_picture_is_named_by_its_kind() -> None:
+    with pytest.raises(ImageError) as caught:
+        load_image(bytearray(100_000))  # type: ignore[arg-type]
+    assert "not bytearray" in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_pillows_own_limit_is_told_where_it_is_the_lower_one() -> None:
+    with pytest.raises(ImageError, match="at most 178,956,970"):
+        load_image(png_header(20_000, 20_000), max_pixels=10**9)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +20,7 @@ from PIL import Image
 
 from lcse_plugins.calibrate import CLIP_PRESET, SIGLIP2_PRESET
 from lcse_plugins.encoders.protocol import Encoder
-from lcse_plugins.errors import ImageError, InvalidOption, ModelFileError, UnknownEncoder
+from lcse_plugins.errors import ImageError, InvalidOption, ModelFileError, QueryError, UnknownEncoder
 
 if TYPE_CHECKING:
     from lcse_plugins.encoders.open_clip import OpenClipEncoder
@@ -363,6 +366,8 @@ def test_unknown_models_and_bad_options_say_what_to_do(library: ModuleType, chec
         OpenClipEncoder("small", checkpoint=checkpoint, device="gpu")
     with pytest.raises(InvalidOption, match="batch_size"):
         OpenClipEncoder("small", checkpoint=checkpoint, batch_size=0)
+    with pytest.raises(InvalidOption, match="batch_size"):
+        OpenClipEncoder("small", checkpoint=checkpoint, batch_size="8")  # type: ignore[arg-type]
 
 
 def test_weights_that_cannot_be_downloaded_are_a_typed_error(
@@ -396,3 +401,34 @@ def test_torchvision_of_another_build_is_explained() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "imported" in done.stdout or "pip install --force-reinstall torch torchvision" in done.stdout
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda encoder: pickle.loads(pickle.dumps(encoder))])
+def test_it_can_be_copied_and_pickled(
+    encoder: OpenClipEncoder, pictures: list[Image.Image], copied: Callable[[OpenClipEncoder], OpenClipEncoder]
+) -> None:
+    twin = copied(encoder)
+    assert twin.encoder_id == encoder.encoder_id
+    np.testing.assert_array_equal(twin.encode_texts(TEXTS), encoder.encode_texts(TEXTS))
+    np.testing.assert_array_equal(twin.encode_images(pictures), encoder.encode_images(pictures))
+
+
+def test_a_clip_model_trained_with_a_sigmoid_loss_has_no_preset(library: ModuleType, tmp_path: Path) -> None:
+    import torch
+
+    from lcse_plugins.encoders.open_clip import OpenClipEncoder
+
+    config = small_config(init_logit_bias=-10)
+    (tmp_path / "open_clip_config.json").write_text(json.dumps({"model_cfg": config}))
+    torch.save(library.CLIP(**config).state_dict(), tmp_path / "open_clip_pytorch_model.bin")
+    assert OpenClipEncoder(f"local-dir:{tmp_path}", device="cpu").calibration is None
+
+
+def test_what_is_no_list_of_texts_or_pictures_is_refused(encoder: OpenClipEncoder) -> None:
+    with pytest.raises(InvalidOption, match=r"\[image\]"):
+        encoder.encode_images(Image.new("RGB", (30, 30)))  # type: ignore[arg-type]
+    for texts in ([None], [b"dog"]):
+        with pytest.raises(InvalidOption, match="texts holds strings"):
+            encoder.encode_texts(texts)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="UTF-8"):
+        encoder.encode_texts(["\ud800"])

@@ -56,6 +56,11 @@ def test_the_starter_takes_its_own_options_and_refuses_others(tmp_path: Path) ->
         load_encoder(f"starter?folder={tmp_path}")
     with pytest.raises(InvalidOption, match=r"starter has no options \['precision'\]"):
         load_encoder("starter", precision="fp16")
+    assert load_encoder("starter?threads=2").encode_texts(["a cat"]).shape == (1, 256)
+    with pytest.raises(InvalidOption, match="threads is a number, not 'two'"):
+        load_encoder("starter?threads=two")
+    with pytest.raises(ModelFileError, match="R&D/m holds no"):
+        load_encoder("starter?folder=R&D/m&threads=2")
 
 
 def test_open_clip_names_carry_model_tag_checkpoint_and_options(

@@ -1,0 +1,69 @@
+"""Checks of what many functions are given: texts, lists of pictures, whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from numbers import Integral
+from os import PathLike
+from typing import TypeVar
+
+from lcse_plugins.errors import InvalidOption, QueryError
+
+__all__ = ["check_count", "check_letters", "is_whole", "pictures_of", "texts_of"]
+
+Picture = TypeVar("Picture")
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is an integer, numpy's included; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse what is not a whole number of at least 1.
+
+    Raises:
+        InvalidOption: it is none.
+    """
+    if not is_whole(value) or value < 1:
+        raise InvalidOption(f"{name} is a whole number and at least 1, not {value!r}")
+
+
+def check_letters(text: str) -> None:
+    """Refuse half a surrogate pair, which is what Python makes of a byte that it cannot decode.
+
+    Raises:
+        QueryError: the text holds one.
+    """
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise QueryError(f"{text!r:.80} holds bytes that are no letters; write it in UTF-8")
+
+
+def texts_of(texts: Iterable[str], *, name: str = "texts") -> list[str]:
+    """The texts, as a list.
+
+    Raises:
+        InvalidOption: one string was given where a list of them is due, or what is no string.
+        QueryError: a text holds bytes that are no letters.
+    """
+    if isinstance(texts, str | bytes):
+        raise InvalidOption(f"{name} is a list of strings, not one string; wrap it as [text]")
+    listed = list(texts)
+    for text in listed:
+        if not isinstance(text, str):
+            raise InvalidOption(f"{name} holds strings, not {type(text).__name__}")
+        check_letters(text)
+    return listed
+
+
+def pictures_of(images: Iterable[Picture]) -> Iterator[Picture]:
+    """The pictures, one by one.
+
+    Raises:
+        InvalidOption: one picture was given where a list of them is due.
+    """
+    if not isinstance(images, str | bytes | bytearray | PathLike):
+        with suppress(TypeError):
+            return iter(images)
+    raise InvalidOption("images is a list of pictures, not one; wrap it as [image]")
