@@ -4,7 +4,7 @@
 
 FOLDER holds photographs and `photos.jsonl`, a line {"file": name, "classes": [what it shows]} for each: it prints how
 many of ten results show A and not B, over the 100 pairs of classes most often seen together. Without FOLDER, the
-photographs of scikit-image answer one query. Nothing is downloaded.
+photographs that come with the package answer one query. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import ImageNode, NodeWithScore
 from llama_index_lcse import EncoderEmbedding, LogicPostprocessor, LogicRetriever
 
+import lcse_plugins
 from lcse_plugins.labelled import LabelledImages, read_labels
 
 
@@ -53,7 +54,6 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         measure(read_labels(Path(sys.argv[1]) / "photos.jsonl"))
     else:
-        import skimage.data
-
-        for name, search in searches(sorted(Path(skimage.data.__file__).parent.glob("*.[pj][np]g"))).items():
+        bundled = Path(lcse_plugins.__file__).parent / "demo_photos"
+        for name, search in searches(sorted(bundled.glob("*.jpg"))).items():
             print(f"{name}:", *(node.text for node in search("a cup but no cat")[:4]))

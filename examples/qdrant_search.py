@@ -2,7 +2,7 @@
 
     python examples/qdrant_search.py [FOLDER] [QUERY]
 
-Indexes the photographs of FOLDER (by default those that come with scikit-image) into an in-memory Qdrant collection,
+Indexes the photographs of FOLDER (by default those that come with the package) into an in-memory Qdrant collection,
 then asks the same query twice: by plain similarity, and by its logic. With a server, only the first line of `main`
 changes: QdrantClient("http://localhost:6333").
 """
@@ -15,35 +15,30 @@ from pathlib import Path
 from qdrant_client import QdrantClient
 from qdrant_lcse import LogicSearch, index_images
 
+import lcse_plugins
 from lcse_plugins import LogicScorer, load_encoder
+
+BUNDLED = Path(lcse_plugins.__file__).parent / "demo_photos"
 
 
 def main(folder: Path, query: str) -> None:
     client = QdrantClient(":memory:")
     encoder = load_encoder("starter")
-    report = index_images(client, "photos", folder, encoder, payload=lambda path: {"name": path.name})
+    report = index_images(client, "photos", folder, encoder)
     print(f"{report.indexed} pictures, {report.images_per_second:.0f} a second, {len(report.broken)} left out")
 
     plain = client.query_points("photos", query=encoder.encode_texts([query])[0].tolist(), limit=4)
     print(f"\nBy similarity to {query!r}:")
     for point in plain.points:
-        print(f"  {point.score:+.3f}  {(point.payload or {})['name']}")
+        print(f"  {point.score:+.3f}  {Path((point.payload or {})['path']).name}")
 
     hits = LogicSearch(client, "photos", LogicScorer(encoder)).query(query, limit=4)
     print(f"\nBy its logic ({'proved complete' if hits.exact else 'best of the candidates'}):")
-    for point, ranked in zip(hits.points, hits.ranking, strict=True):
-        seen = ", ".join(f"{item.concept} {item.probability:.2f}" for item in ranked.evidence)
-        print(f"  {point.score:+.3f}  {(point.payload or {})['name']:<20} truth {ranked.truth:.2f} ({seen})")
-
-
-def sample_photographs() -> Path:
-    import skimage.data
-
-    return Path(skimage.data.__file__).parent
+    print(hits.explain())
 
 
 if __name__ == "__main__":
     main(
-        folder=Path(sys.argv[1]) if len(sys.argv) > 1 else sample_photographs(),
+        folder=Path(sys.argv[1]) if len(sys.argv) > 1 else BUNDLED,
         query=sys.argv[2] if len(sys.argv) > 2 else "a cup but no cat",
     )

@@ -73,5 +73,7 @@ def load_calibration(path: str | Path) -> Calibration:
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
         return Calibration(mu=float(data["mu"]), beta=float(data["beta"]), encoder_id=data.get("encoder_id"))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+    except OSError as error:
+        raise CalibrationError(f"the calibration {path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise CalibrationError(f"{path} is not a calibration file: {error}") from error

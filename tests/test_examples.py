@@ -22,9 +22,9 @@ ARGUMENTS: dict[str, list[str]] = {
 }
 SAYS = {
     "quickstart.py": ["plain similarity: cat.jpg", "coffee.jpg: score"],
-    "llama_index_rerank.py": ["LogicRetriever: coffee.png"],
+    "llama_index_rerank.py": ["LogicRetriever: coffee.jpg"],
     "langchain_agent.py": ["coffee.jpg", "These are the pictures I found."],
-    "qdrant_search.py": ["coffee"],
+    "qdrant_search.py": ["proved complete", "coffee.jpg: score"],
     "openai_parser.py": ["NOT"],
 }
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any
 
 from llama_index.core.bridge.pydantic import BeforeValidator, PlainSerializer
 
-from lcse_plugins.calibrate import Calibration
+from lcse_plugins.calibrate import Calibration, load_calibration
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import InvalidOption
@@ -53,6 +54,11 @@ def _parser_name(parser: Any) -> str:
     return parser if isinstance(parser, str) else str(getattr(parser, "parser_name", type(parser).__name__))
 
 
+def _calibration_at(value: Any) -> Any:
+    """A path is where `lcse calibrate` wrote one."""
+    return load_calibration(value) if isinstance(value, str | Path) else value
+
+
 def _known_names(kind: type) -> BeforeValidator:
     """Pydantic passes over what a dataclass does not know; a misspelt option is refused instead."""
     known = [field.name for field in fields(kind)]
@@ -73,6 +79,6 @@ ParserField = Annotated[Any, BeforeValidator(_checked_parser), PlainSerializer(_
 """`"grammar"` or a parser; written as a name. The name of any other parser is refused when it is read back."""
 
 AccessField = Annotated[ImageAccess, _known_names(ImageAccess)]
-CalibrationField = Annotated[Calibration, _known_names(Calibration)]
+CalibrationField = Annotated[Calibration, _known_names(Calibration), BeforeValidator(_calibration_at)]
 ConfigField = Annotated[ScoringConfig, _known_names(ScoringConfig)]
-"""These come as they are, or as what they are written as: a mapping of their fields."""
+"""These come as they are, or as what they are written as: a mapping of their fields; a calibration also by its file."""

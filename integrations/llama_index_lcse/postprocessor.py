@@ -84,7 +84,9 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
     parser: ParserField = Field(
         default="grammar", description="'grammar', the offline one, or any parser, such as a LlamaIndexParser."
     )
-    calibration: CalibrationField | None = Field(default=None, description="μ and β; None for the encoder's preset.")
+    calibration: CalibrationField | None = Field(
+        default=None, description="μ and β, or the file `lcse calibrate` wrote; None for the encoder's preset."
+    )
     config: ConfigField = Field(
         default=DEFAULT_CONFIG, description="Mode, aggregation, and which text gives the ordinary similarity."
     )

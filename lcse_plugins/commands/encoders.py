@@ -15,7 +15,7 @@ __all__ = ["encoders"]
 @click.command(epilog="Example: lcse encoders --json")
 @json_option
 def encoders(as_json: bool) -> None:
-    """List the encoders, what they are, and which extra brings them."""
+    """List the encoders, what they are, and how to install what they need."""
     from lcse_plugins.encoders.registry import available_encoders
 
     listings = available_encoders()

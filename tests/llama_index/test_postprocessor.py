@@ -23,6 +23,7 @@ from llama_index_lcse import METADATA_KEY, LlamaIndexParser, LogicPostprocessor
 from lcse_plugins import And, Calibration, Candidate, Concept, ImageAccess, LogicScorer, Not, Query, ScoringConfig
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import (
+    CalibrationError,
     CalibrationMismatch,
     EncoderError,
     ImageError,
@@ -145,6 +146,15 @@ def test_a_field_changed_later_is_checked_and_counts(retrieved: list[NodeWithSco
     postprocessor.top_n = 0
     with pytest.raises(InvalidOption, match="positive"):
         postprocessor.postprocess_nodes(retrieved, query_str=QUERY)
+
+
+def test_a_calibration_may_be_named_by_its_file(tmp_path: Path) -> None:
+    fitted = Calibration(mu=0.1, beta=12.0)
+    fitted.save(tmp_path / "calibration.json")
+    for place in (tmp_path / "calibration.json", str(tmp_path / "calibration.json")):
+        assert LogicPostprocessor(calibration=place).calibration == fitted  # type: ignore[arg-type]
+    with pytest.raises(CalibrationError, match="cannot be read"):
+        LogicPostprocessor(calibration="no/such.json")  # type: ignore[arg-type]
 
 
 def test_an_encoder_and_a_calibration_that_do_not_fit_are_refused_on_use(retrieved: list[NodeWithScore]) -> None:
