@@ -1,8 +1,9 @@
-"""Arithmetic off the event loop, in few threads.
+"""Work off the event loop: arithmetic in few threads, waiting in threads that nobody else can fill.
 
 A loop shares the interpreter's lock with every thread that computes: each time it wakes it waits for its turn, and the
 more threads compete the longer. asyncio's own pool has four threads more than there are cores, which suits waiting for
-disks and networks. What only computes runs here instead; answers come no later, since no more can compute at once.
+disks and networks. What only computes runs in `compute`; answers come no later, since no more can compute at once.
+What others in asyncio's pool may be waiting for runs in `wait`: it needs no thread that only it could free.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from contextvars import copy_context
 from functools import cache, partial
 from typing import ParamSpec, TypeVar
 
-__all__ = ["WORKERS", "compute"]
+__all__ = ["WORKERS", "compute", "wait"]
 
 WORKERS = max(1, min(4, (os.cpu_count() or 1) // 2))
 """Threads that compute: one core in two, so that the loop finds one free, and four at most."""
+
+_WAITERS = 32
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,10 +33,22 @@ async def compute(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
     return await asyncio.get_running_loop().run_in_executor(_threads(), work)
 
 
+async def wait(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a function that may wait for a disk or a network, and that threads of `to_thread` may wait for."""
+    work = partial(copy_context().run, function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_waiting_threads(), work)
+
+
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(WORKERS, thread_name_prefix="lcse-compute")
 
 
-if hasattr(os, "register_at_fork"):  # a forked process inherits the pool without its threads
+@cache
+def _waiting_threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_WAITERS, thread_name_prefix="lcse-wait")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process inherits the pools without their threads
     os.register_at_fork(after_in_child=_threads.cache_clear)
+    os.register_at_fork(after_in_child=_waiting_threads.cache_clear)

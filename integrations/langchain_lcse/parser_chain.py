@@ -18,12 +18,15 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from lcse_plugins.errors import InvalidOption, ParserOutputError
 from lcse_plugins.parsing.consult import HOST_PATIENCE, Patience, Question
 from lcse_plugins.parsing.llm import LLMQueryParser, OnError
+from lcse_plugins.parsing.model_identity import model_identity
 from lcse_plugins.parsing.prompt import Prompt, load_prompt
 from lcse_plugins.parsing.result import Parser
 from lcse_plugins.parsing.schema import SCHEMA_VERSION, WireQuery, complaint
 from lcse_plugins.query import Query
 
 __all__ = ["QueryParserChain", "query_parser_chain"]
+
+_NAMES = ("model_name", "model", "model_id", "deployment_name")
 
 
 class QueryParserChain(LLMQueryParser, Runnable[str, Query]):
@@ -39,10 +42,12 @@ class QueryParserChain(LLMQueryParser, Runnable[str, Query]):
         prompt: Prompt | None,
         method: str | None,
     ) -> None:
-        model = getattr(llm, "model_name", None) or getattr(llm, "model", None) or type(llm).__name__
+        names = (getattr(llm, name, None) for name in _NAMES)
+        model = next(filter(None, names), type(llm).__name__)
         super().__init__(parser_name=f"langchain:{model}", on_error=on_error, fallback=fallback, patience=patience)
         self.name = "QueryParserChain"
         self.prompt = prompt or load_prompt()
+        self._identity = model_identity(llm, ignored=BaseChatModel, method=method)
         self._config: RunnableConfig | None = None
         how = {} if method is None else {"method": method}
         try:
@@ -54,8 +59,8 @@ class QueryParserChain(LLMQueryParser, Runnable[str, Query]):
 
     @property
     def fingerprint(self) -> tuple[str, str, str]:
-        """Model, prompt version, schema version."""
-        return self.parser_name, self.prompt.version, SCHEMA_VERSION
+        """Model (its server and settings included), prompt version, schema version."""
+        return f"{self.parser_name}#{self._identity}", self.prompt.version, SCHEMA_VERSION
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Query:
         """The tree of a query."""

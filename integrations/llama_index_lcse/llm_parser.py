@@ -18,6 +18,7 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMi
 from lcse_plugins.errors import InvalidOption, ParserOutputError
 from lcse_plugins.parsing.consult import HOST_PATIENCE, Patience, Question
 from lcse_plugins.parsing.llm import LLMQueryParser, OnError
+from lcse_plugins.parsing.model_identity import model_identity
 from lcse_plugins.parsing.prompt import Prompt, ask_again, load_prompt
 from lcse_plugins.parsing.result import Parser
 from lcse_plugins.parsing.schema import SCHEMA_VERSION, WireQuery, complaint
@@ -54,6 +55,7 @@ class LlamaIndexParser(LLMQueryParser, PromptMixin):
         name = f"llama-index:{llm.metadata.model_name}"
         super().__init__(parser_name=name, on_error=on_error, fallback=fallback, patience=patience)
         self.llm = llm
+        self._identity = model_identity(llm)
         asks = [
             ChatMessage(role=MessageRole.SYSTEM, content=(prompt or load_prompt()).system),
             ChatMessage(role=MessageRole.USER, content="Query: {query}"),
@@ -69,9 +71,9 @@ class LlamaIndexParser(LLMQueryParser, PromptMixin):
 
     @property
     def fingerprint(self) -> tuple[str, str, str]:
-        """Model, prompt version (of the prompts as they are now), schema version."""
+        """Model (its server and settings included), prompt version (of the prompts as they are now), schema version."""
         content = "\0".join(template.get_template(llm=self.llm) for template in self._prompts.values())
-        return self.parser_name, sha256(content.encode()).hexdigest()[:12], SCHEMA_VERSION
+        return f"{self.parser_name}#{self._identity}", sha256(content.encode()).hexdigest()[:12], SCHEMA_VERSION
 
     def _get_prompts(self) -> PromptDictType:
         return dict(self._prompts)

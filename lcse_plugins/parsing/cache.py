@@ -2,7 +2,7 @@
 
 A row is found by text, model, prompt version and schema version. Only the tree is kept; all else is derived from it
 again. A fault of the cache never loses an answer: what cannot be read is a miss, what cannot be written is left out,
-a damaged file is set aside, and `notes` tells of it.
+a damaged file is set aside, one that cannot be written is only read, and `notes` tells of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,6 +39,10 @@ _CREATE = (
     f"PRAGMA user_version = {_LAYOUT}",
 )
 _BUSY_SECONDS = 10.0
+_READS_UNWRITTEN = 1000
+"""Reads after which the times of use are written even if nothing else is."""
+_WITHOUT = "; going on without it this time"
+_OURS = "text = ? AND model = ? AND prompt = ? AND schema = ?"
 _alive: weakref.WeakSet[ParseCache] = weakref.WeakSet()
 _inherited: list[sqlite3.Connection] = []
 """A forked child must neither use nor close its parent's connections; here they only wait for its end."""
@@ -65,10 +69,13 @@ class ParseCache:
         self.notes: tuple[str, ...] = ()
         self._lock = threading.RLock()
         self._touched: dict[CacheKey, int] = {}
+        self._reads = 0
         self._db: sqlite3.Connection | None = None
+        self._writable = True
         self._run(lambda db: None)
         if self._db is None:
-            raise InvalidOption(f"the parse cache cannot be opened: {'; '.join(self.notes)}")
+            why = "; ".join(self.notes).replace(_WITHOUT, "")
+            raise InvalidOption(f"the parse cache cannot be opened: {why}; name a file in a folder you can write to")
         _alive.add(self)
 
     def __reduce__(self) -> tuple[Callable[[str, int], ParseCache], tuple[str, int]]:
@@ -76,8 +83,7 @@ class ParseCache:
 
     def get(self, key: CacheKey) -> Query | None:
         """The tree kept for `key`, or None."""
-        sql = "SELECT tree FROM parses WHERE text = ? AND model = ? AND prompt = ? AND schema = ?"
-        row = self._run(lambda db: db.execute(sql, key).fetchone())
+        row = self._run(lambda db: db.execute(f"SELECT tree FROM parses WHERE {_OURS}", key).fetchone())
         if row is None:
             return None
         try:
@@ -86,6 +92,9 @@ class ParseCache:
             return None  # written by something else; the next answer replaces it
         with self._lock:
             self._touched[key] = time.time_ns()  # written with the next `put`: reading never waits for a writer
+            self._reads += 1
+            if self._reads >= _READS_UNWRITTEN:
+                self._flush()
         return query
 
     def put(self, key: CacheKey, query: Query) -> None:
@@ -93,13 +102,11 @@ class ParseCache:
         tree = json.dumps(to_json(query), ensure_ascii=False, separators=(",", ":"))
 
         def write(db: sqlite3.Connection) -> None:
-            touched, self._touched = self._touched, {}
+            if not self._writable:
+                return
             with db:
                 db.execute("BEGIN IMMEDIATE")
-                db.executemany(
-                    "UPDATE parses SET used = ? WHERE text = ? AND model = ? AND prompt = ? AND schema = ?",
-                    [(when, *used) for used, when in touched.items()],
-                )
+                self._write_uses(db)
                 db.execute("INSERT OR REPLACE INTO parses VALUES (?, ?, ?, ?, ?, ?)", (*key, tree, time.time_ns()))
                 excess = db.execute("SELECT count(*) FROM parses").fetchone()[0] - self.max_entries
                 if excess > 0:
@@ -119,9 +126,29 @@ class ParseCache:
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         with self._lock:
-            if self._db is not None:
-                self._db.close()
-            self._db = None
+            self._flush()
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._db is not None:
+            self._db.close()
+        self._db = None
+
+    def _write_uses(self, db: sqlite3.Connection) -> None:
+        uses = [(when, *key) for key, when in self._touched.items()]
+        db.executemany(f"UPDATE parses SET used = ? WHERE {_OURS}", uses)
+        self._touched, self._reads = {}, 0
+
+    def _flush(self) -> None:
+        """Write the times of use unless another is writing; they only decide what is dropped first."""
+        self._reads = 0
+        if self._db is None or not self._touched or not self._writable:
+            return
+        self._db.execute("PRAGMA busy_timeout = 0")
+        with suppress(sqlite3.Error), self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._write_uses(self._db)
+        self._db.execute(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000)}")
 
     def _run(self, work: Callable[[sqlite3.Connection], _T]) -> _T | None:
         """Do `work`; None if the database would not let us."""
@@ -134,13 +161,14 @@ class ParseCache:
                 except UnicodeEncodeError:  # half a surrogate pair: no file can hold it
                     return None
                 except sqlite3.OperationalError as error:  # locked for too long, disk full, read only
-                    self.close()
-                    self._tell(f"parse cache {self.path}: {error}; going on without it this time")
+                    self._drop()
+                    self._writable = self._writable and "readonly" not in str(error)
+                    self._tell(f"parse cache {self.path}: {error}{_WITHOUT}")
                     return None
                 except sqlite3.DatabaseError as error:
-                    self.close()
+                    self._drop()
                     if second_try:
-                        self._tell(f"parse cache {self.path}: {error}; going on without it this time")
+                        self._tell(f"parse cache {self.path}: {error}{_WITHOUT}")
                     elif not self._set_aside(str(error)):
                         return None
         return None
@@ -150,7 +178,27 @@ class ParseCache:
             Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidOption(f"no folder for the parse cache: {error}") from error
-        db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            return self._prepared(self.path)
+        except sqlite3.OperationalError:
+            if os.access(Path(self.path).parent, os.W_OK) or not os.path.isfile(self.path):
+                raise
+        return self._open_to_read()
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        """The file in a folder where no journal can be made: with the one its writer has, or as it was left."""
+        uri = f"{Path(self.path).absolute().as_uri()}?mode=ro"
+        try:
+            db = self._prepared(uri, uri=True)
+        except sqlite3.OperationalError:
+            db = self._prepared(f"{uri}&immutable=1", uri=True)
+        if self._writable:
+            self._tell(f"parse cache {self.path} cannot be written; it is only read")
+        self._writable = False
+        return db
+
+    def _prepared(self, name: str, *, uri: bool = False) -> sqlite3.Connection:
+        db = sqlite3.connect(name, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=uri)
         ends = time.monotonic() + _BUSY_SECONDS
         while True:
             try:

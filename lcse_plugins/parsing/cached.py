@@ -14,11 +14,15 @@ import sys
 import threading
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lcse_plugins.errors import InvalidOption, LcseError
+from lcse_plugins.off_loop import wait
 from lcse_plugins.parsing.cache import CacheKey, ParseCache
+from lcse_plugins.parsing.flights import Abandoned, Flights
 from lcse_plugins.parsing.llm import LLMQueryParser, parse_of
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.query import Query
@@ -36,31 +40,29 @@ class WarmReport:
     """Texts that the model did not answer, each with the reason; they are not in the cache."""
 
 
-class _Abandoned(Exception):
-    """Whoever was asking was cancelled; one of those who waited asks in its place."""
-
-
-@dataclass(frozen=True)
-class _Flight:
-    """A question under way: where its answer will be, and the event loop that must run for it to come."""
-
-    answer: Future[Parse]
-    loop: asyncio.AbstractEventLoop | None
-
-
 class CachedParser:
     """A language-model parser with a memory.
 
     Args:
         parser: The parser that asks the model.
         cache: A `ParseCache`, or the path of its file. `":memory:"` remembers until the process ends.
+
+    Raises:
+        InvalidOption: the parser asks no model itself.
     """
 
     def __init__(self, parser: LLMQueryParser, cache: ParseCache | str | os.PathLike[str]) -> None:
+        if not isinstance(parser, LLMQueryParser):
+            raise InvalidOption(
+                "a language model's answers are kept, so pass its parser, such as OpenAIParser(), not"
+                f" {type(parser).__name__}; HybridParser goes around: HybridParser(CachedParser(OpenAIParser(), ...))"
+            )
         self.parser = parser
         self.cache = cache if isinstance(cache, ParseCache) else ParseCache(cache)
-        self._lock = threading.Lock()
-        self._flights: dict[CacheKey, _Flight] = {}
+        self._flights = Flights()
+
+    def __reduce__(self) -> tuple[type[CachedParser], tuple[LLMQueryParser, ParseCache]]:
+        return type(self), (self.parser, self.cache)
 
     def __call__(self, text: str, /) -> Query:
         """The tree of `text`."""
@@ -68,67 +70,75 @@ class CachedParser:
 
     def read(self, text: str) -> Parse:
         """The tree of `text`: remembered, from the question already under way, or from the model."""
+        return self._read(text, stopped=_running_loop())
+
+    def _read(self, text: str, *, stopped: asyncio.AbstractEventLoop | None) -> Parse:
+        """`read` while the loop `stopped` stands still: what that loop would have to bring is not waited for."""
         while True:
             key = self._key(text)
             if known := self.cache.get(key):
                 return self._known(known, text)
-            flight, mine = self._board(key, loop=None)
-            if not mine:
-                if flight.loop is not None and flight.loop is _running_loop():
-                    return self.parser.read(text)  # waiting here would stop the very loop that brings the answer
-                try:
-                    return flight.answer.result()
-                except _Abandoned:
-                    continue
+            flight, mine = self._flights.board(key, loop=None)
+            if mine:
+                break
+            if flight.loop is not None and flight.loop is stopped:
+                return self._ask(key, text)
             try:
-                if known := self.cache.get(key):  # answered between our look and our boarding
-                    parse = self._known(known, text)
-                else:
-                    parse = self.parser.read(text)
-                    self._keep(key, parse)
-            except BaseException as error:
-                self._land(key, flight, error)
-                raise
-            self._land(key, flight, parse)
-            return parse
+                return flight.answer.result(self._deadline)
+            except Abandoned:
+                continue
+            except FutureTimeoutError:  # the loop that brings it may be waiting for us in some other way
+                return self._ask(key, text)
+        with self._flights.flying(key, flight):
+            known = self.cache.get(key)  # answered between our look and our boarding?
+            parse = self._known(known, text) if known else self.parser.read(text)
+            flight.answer.set_result(parse)  # those who wait need not wait for the disk
+            if not known:
+                self._keep(key, parse)
+        return parse
 
     async def aread(self, text: str) -> Parse:
         """`read` without blocking."""
         while True:
             key = self._key(text)
-            if known := await asyncio.to_thread(self.cache.get, key):
+            if known := await wait(self.cache.get, key):
                 return self._known(known, text)
-            flight, mine = self._board(key, loop=asyncio.get_running_loop())
-            if not mine:
-                try:
-                    return await asyncio.wrap_future(flight.answer)
-                except _Abandoned:
-                    continue
+            flight, mine = self._flights.board(key, loop=asyncio.get_running_loop())
+            if mine:
+                break
             try:
-                if known := await asyncio.to_thread(self.cache.get, key):
-                    parse = self._known(known, text)
-                else:
-                    parse = await self.parser.aread(text)
-                    await asyncio.to_thread(self._keep, key, parse)
-            except BaseException as error:
-                self._land(key, flight, error)
-                raise
-            self._land(key, flight, parse)
-            return parse
+                return await asyncio.wait_for(asyncio.wrap_future(flight.answer), self._deadline)
+            except Abandoned:
+                continue
+            except asyncio.TimeoutError:
+                return await self.parser.aread(text)  # whoever was asking keeps its own answer
+        with self._flights.flying(key, flight):
+            known = await wait(self.cache.get, key)
+            parse = self._known(known, text) if known else await self.parser.aread(text)
+            flight.answer.set_result(parse)
+            if not known:
+                await wait(self._keep, key, parse)
+        return parse
 
     def warm(self, texts: Iterable[str], *, concurrency: int = 8) -> WarmReport:
         """Ask for all texts that are not remembered yet, at most `concurrency` at a time.
 
         A progress bar is drawn when standard error is a terminal.
+
+        Raises:
+            InvalidOption: `texts` is a single text, or the concurrency is below 1.
         """
+        if isinstance(texts, str):
+            raise InvalidOption("warm takes many texts; for one, pass a list of it")
         if concurrency < 1:
             raise InvalidOption(f"concurrency is at least 1, not {concurrency}")
         distinct = list(dict.fromkeys(texts))
         missing = [text for text in distinct if self.cache.get(self._key(text)) is None]
         failed: dict[str, str] = {}
+        read = partial(self._read, stopped=_running_loop())
         pool = ThreadPoolExecutor(concurrency, thread_name_prefix="lcse-warm")
         try:
-            asked: dict[Future[Parse], str] = {pool.submit(self.read, text): text for text in missing}
+            asked: dict[Future[Parse], str] = {pool.submit(read, text): text for text in missing}
             for done in _progress(as_completed(asked), total=len(missing)):
                 try:
                     error = done.result().error
@@ -150,9 +160,13 @@ class CachedParser:
         self.parser.close()
 
     async def aclose(self) -> None:
-        """`close`, and the parser's connections on the running event loop."""
+        """`close` without blocking, and what the parser keeps open on the running event loop."""
         await self.parser.aclose()
-        self.close()
+        await wait(self.close)
+
+    @property
+    def _deadline(self) -> float:
+        return min(self.parser.patience.deadline, threading.TIMEOUT_MAX)
 
     def _key(self, text: str) -> CacheKey:
         return (text, *self.parser.fingerprint)
@@ -160,26 +174,15 @@ class CachedParser:
     def _known(self, query: Query, text: str) -> Parse:
         return parse_of(query, text, parser=self.parser.parser_name)
 
+    def _ask(self, key: CacheKey, text: str) -> Parse:
+        """The model's answer whether or not another is asking."""
+        parse = self.parser.read(text)
+        self._keep(key, parse)
+        return parse
+
     def _keep(self, key: CacheKey, parse: Parse) -> None:
         if parse.error is None:
             self.cache.put(key, parse.query)
-
-    def _board(self, key: CacheKey, *, loop: asyncio.AbstractEventLoop | None) -> tuple[_Flight, bool]:
-        """The flight for `key`, and whether it is the caller's to fly."""
-        with self._lock:
-            if flight := self._flights.get(key):
-                return flight, False
-            flight = self._flights[key] = _Flight(Future(), loop)
-            flight.answer.set_running_or_notify_cancel()  # from now on a waiter's cancellation cannot cancel it
-            return flight, True
-
-    def _land(self, key: CacheKey, flight: _Flight, outcome: Parse | BaseException) -> None:
-        with self._lock:
-            del self._flights[key]
-        if isinstance(outcome, Parse):
-            flight.answer.set_result(outcome)
-        else:
-            flight.answer.set_exception(outcome if isinstance(outcome, Exception) else _Abandoned())
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

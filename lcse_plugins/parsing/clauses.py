@@ -7,12 +7,13 @@ what it stands for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lcse_plugins.errors import QueryTooComplex
+from lcse_plugins.parsing.attachment import end_keywords, give_back
 from lcse_plugins.parsing.coordination import join_or_describe, read_commas
-from lcse_plugins.parsing.items import GROUPS, NEGATIONS, Item, is_negation, is_words, negation_of, tag_at
+from lcse_plugins.parsing.items import GROUPS, Item, is_negation, is_words, negation_of, tag_at
 from lcse_plugins.parsing.phrases import Phrases
 
 __all__ = ["settle"]
@@ -29,7 +30,8 @@ def settle(items: list[Item], phrases: Phrases) -> list[Item]:
     items = _absence(items, phrases)
     items = _contrast(items, phrases)
     items = _exceptions(items, phrases)
-    items = _scopes(items, phrases)
+    items = _permissions(items, phrases)
+    items = give_back(end_keywords(items, phrases), phrases)
     return read_commas(join_or_describe(items, phrases))
 
 
@@ -92,8 +94,7 @@ def _commas_before(items: list[Item]) -> list[Item]:
         if out and item.tag in ("and", "or") and out[-1].tag == item.tag:
             continue  # "and and"
         comma = item.tag in ("and", "or") and tag_at(items, at - 1) == "comma"
-        words = [*items[at - 1].words, *item.words] if comma else item.words
-        out.append(replace(item, words=words, comma=comma))
+        out.append(replace(item, words=[*items[at - 1].words, *item.words], comma=True) if comma else item)
     return out
 
 
@@ -103,11 +104,7 @@ def _groups(items: list[Item], phrases: Phrases) -> list[Item]:
     for at, item in enumerate(items):
         tag = item.tag
         if tag in ("not both", "exclusive", *GROUPS):
-            ahead: list[str] = []
-            for other in items[at + 1 :]:
-                if other.tag in ("stop", "but") and ahead:
-                    break
-                ahead.append(other.tag)
+            ahead = _ahead(items, at, phrases)
             joined = "and" in ahead or (tag in ("either", "exactly one") and ("or" in ahead or "comma" in ahead))
             if tag == "either" and item.words[-1].low == "either":
                 joined = "or" in ahead
@@ -121,8 +118,27 @@ def _groups(items: list[Item], phrases: Phrases) -> list[Item]:
                 tag = "words"
         elif tag == "stop" and tag_at(items, at - 1) in (*GROUPS, "neither", "not both"):
             continue
-        out.append(replace(item, tag=tag))
+        out.append(item if tag == item.tag else replace(item, tag=tag))
     return _merged(out)
+
+
+def _ahead(items: Sequence[Item], at: int, phrases: Phrases) -> list[str]:
+    """The tags of what the group at `at` may join.
+
+    An `and` in front of a negation, or between some of many and a thing by itself, is no joint of an alternative:
+    `any of the cats | and no dogs`, `one of the players | and a referee`.
+    """
+    many = items[at].tag == "either" and is_words(items, at + 1) and phrases.definite_plural(items[at + 1].words)
+    tags: list[str] = []
+    for place in range(at + 1, len(items)):
+        tag = items[place].tag
+        if tag in ("stop", "but") and tags:
+            break
+        apart = is_negation(items, place + 1) or (
+            is_words(items, place + 1) and phrases.determined(items[place + 1].words)
+        )
+        tags.append("words" if tag == "and" and many and apart else tag)
+    return tags
 
 
 def _absence(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -175,12 +191,34 @@ def _contrast(items: list[Item], phrases: Phrases) -> list[Item]:
 
 
 def _exceptions(items: list[Item], phrases: Phrases) -> list[Item]:
-    """What a negation leaves out is affirmed: `no animals except dogs`."""
+    """What a negation leaves out is affirmed: `no animals except dogs`, `an empty room except for a chair`."""
     out = list(items)
     for at, item in enumerate(items):
         excepted = item.tag == "without" and phrases.excepts(item.words[0].low)
-        if excepted and is_words(items, at - 1) and tag_at(items, at - 2) in ("no", "without", "neither"):
+        if excepted and at == 0 and tag_at(items, 2) == "comma":
+            framed = is_words(items, 3) and not phrases.content(items[3].words)
+            if is_negation(items, 3 + framed):  # "apart from a dog, there are no animals"
+                out[at] = Item("but", item.words)
+        if not excepted or not is_words(items, at - 1):
+            continue
+        alone = not phrases.plural(items[at - 1].words[-1].low) or (
+            is_words(items, at + 1) and phrases.determined(items[at + 1].words)
+        )
+        if tag_at(items, at - 2) in ("no", "without", "neither") or (alone and phrases.bare(items[at - 1].words)):
             out[at] = Item("but", item.words)
+    return out
+
+
+def _permissions(items: list[Item], phrases: Phrases) -> list[Item]:
+    """Beside a negation, what is only allowed is not asked for: `no people | but dogs are fine`."""
+    out: list[Item] = []
+    for item in items:
+        joined = tag_at(out, len(out) - 1) in ("but", "comma", "stop", "and")
+        thing = phrases.permitted(item.words) if joined and item.tag == "words" and not item.negated else []
+        if thing and phrases.simple(thing) and any(is_negation(out, place) for place in range(len(out))):
+            out.pop()
+        else:
+            out.append(item)
     return out
 
 
@@ -192,71 +230,3 @@ def _until(items: Sequence[Item], at: int, step: int) -> list[Item]:
         part.append(items[place])
         place += step
     return part if step > 0 else part[::-1]
-
-
-def _host(out: list[Item], hosts: Mapping[int, int], phrases: Phrases) -> tuple[int, bool]:
-    """Where the phrase stands that the last item speaks about, and whether only a joint is between them.
-
-    The words that led up to the item are cut off. What is itself negated is no host; `hosts` knows whose it is:
-    `a bridge, no boats, no people | , at night`.
-    """
-    place = len(out) - 2
-    if is_words(out, place) and not (out[-1].tag in GROUPS and phrases.acts(out[place].words)):
-        kept = phrases.without_dangling(out[place].words)
-        dropped = out[place].words[len(kept) :]
-        joint = [Item("and", dropped)] if kept and any(word.low == "and" for word in dropped) else []
-        out[place : place + 1] = [*([Item("words", kept)] if kept else []), *joint]  # "cats and I do not want"
-        place = len(out) - 2
-    joined = tag_at(out, place) in ("and", "but", "comma")
-    place -= joined
-    if is_words(out, place) and (joined or tag_at(out, place - 1) in NEGATIONS):
-        negation = negation_of(out, place)
-        if negation is not None:
-            return hosts.get(negation, -1), False
-    return place, joined
-
-
-def _scopes(items: list[Item], phrases: Phrases) -> list[Item]:
-    """Give back to the phrase in front of a negation what speaks about it: `a man without a shirt | in a park`."""
-    out: list[Item] = []
-    hosts: dict[int, int] = {}  # where each negation stands, and the phrase in front that it speaks about
-    at = 0
-    while at < len(items):
-        item = items[at]
-        out.append(item)
-        at += 1
-        if item.tag not in NEGATIONS and item.tag not in GROUPS:
-            continue
-        place, joined = _host(out, hosts, phrases)
-        hosts[len(out) - 1] = place
-        if item.tag not in ("no", "without", "not", "neither") or not is_words(items, at):
-            continue
-        if not is_words(out, place) or not phrases.content(out[place].words):
-            continue
-        if joined and item.tag == "not" and phrases.waits(out[place].words, items[at].words):
-            (host, _), _ = phrases.share([out[place].words, items[at].words], marked=True)
-            out[place] = Item("words", host)  # "a black but not big dog"
-        reach, rest = phrases.scope(phrases.without_leading(items[at].words))
-        end = at
-        while tag_at(items, end + 1) in ("or", "nor", "comma") and is_words(items, end + 2):
-            if tag_at(items, end + 1) == "comma" and phrases.places(items[end + 2].words):
-                break
-            end += 2
-        if not rest and end > at and tag_at(items, end - 1) != "comma":
-            reach, rest = phrases.scope(phrases.unrequested(items[end].words))
-            if rest:
-                out.extend((*items[at:end], Item("words", reach)))
-                at = end + 1
-        elif rest:
-            out.append(Item("words", reach))
-            at += 1
-            while tag_at(items, at) in ("and", "comma") and is_words(items, at + 1):
-                rest = [*rest, *items[at].words, *items[at + 1].words]
-                at += 2
-        clause = tag_at(items, end + 1) == "comma" and is_words(items, end + 2)  # ", at night"
-        if clause and not rest and (end == at or tag_at(items, end - 1) != "comma"):
-            out.extend(items[at : end + 1])
-            rest = items[end + 2].words
-            at = end + 3
-        out[place] = Item("words", [*out[place].words, *rest])
-    return out

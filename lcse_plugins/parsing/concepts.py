@@ -60,10 +60,14 @@ class ConceptMaker:
             words = trimmed(self._phrases.content(words, absent=absent))
         return words
 
-    def _made(self, words: Chunk, text: str) -> Concept:
+    def note_cues(self, words: Chunk) -> None:
+        """Remember the cues among words that are not taken as logic."""
         for word in words:
             if word.kind == "word" and word.low in self._cues and word not in self._known:
                 self.unread[self._text[word.start : word.end]] = None
+
+    def _made(self, words: Chunk, text: str) -> Concept:
+        self.note_cues(words)
         concept = Concept(text)
         self.spans.setdefault(concept.text, _span(self._text, words))
         return concept

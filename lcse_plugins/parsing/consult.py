@@ -7,11 +7,9 @@ every client library.
 
 from __future__ import annotations
 
-import asyncio
-import email.utils
 import random
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -27,7 +25,6 @@ __all__ = [
     "Pause",
     "Question",
     "Reply",
-    "as_unavailable",
     "consult",
 ]
 
@@ -137,39 +134,3 @@ def consult(
 
 def _as_text(reply: Reply) -> str:
     return reply if isinstance(reply, str) else getattr(reply, "model_dump_json", reply.__repr__)()
-
-
-def as_unavailable(error: Exception) -> ParserUnavailable:
-    """What any client's exception means: whether the fault may pass, and when.
-
-    Clients differ; nearly all of them put the HTTP status and the response on the exception they raise.
-    """
-    response = getattr(error, "response", None)
-    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
-    if isinstance(status, int):
-        passing = status in (408, 409, 425, 429) or status >= 500
-        passing = passing and getattr(error, "code", None) != "insufficient_quota"
-    else:
-        passing = isinstance(error, TimeoutError | asyncio.TimeoutError | ConnectionError)
-    message = " ".join(str(error).split())[:300]
-    reason = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    headers = getattr(response, "headers", None)
-    return ParserUnavailable(reason, retryable=passing, retry_after=_retry_after(headers) if headers else None)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the server asks to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) / unit
-        except ValueError:
-            try:
-                seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-            except (TypeError, ValueError):
-                continue
-        if seconds == seconds:  # not "nan"
-            return max(0.0, seconds)
-    return None

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from lcse_plugins.parsing.filler import Chunk
 from lcse_plugins.parsing.items import GROUPS, NEGATIONS, Item, is_negation, is_words, tag_at
 from lcse_plugins.parsing.phrases import Phrases
 
 __all__ = ["join_or_describe", "read_commas"]
+
+_ONLY = frozenset({"only", "just"})
 
 
 def join_or_describe(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -48,6 +51,7 @@ def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
             joint.tag == "comma" and right[0].low == "with" for joint, right in zip(run[1::2], chunks[1:], strict=True)
         )
         if not loose:
+            run[0].doubtful |= any(_may_be_name(left, right) for left, right in pairwise(chunks))
             return run
     out = [Item("words", list(run[0].words))]
     for joint, item in zip(run[1::2], run[2::2], strict=True):
@@ -58,6 +62,11 @@ def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
         else:
             out[-1].words.extend((*joint.words, *item.words))
     return out
+
+
+def _may_be_name(left: Chunk, right: Chunk) -> bool:
+    """Whether two things may be one name: `Harley and Davidson museum`."""
+    return len(left) == 1 < len(right) and left[0].capital and right[0].capital
 
 
 def _balanced(items: Sequence[Item], at: int) -> bool:
@@ -80,7 +89,7 @@ def read_commas(items: list[Item]) -> list[Item]:
             if not serial:
                 item.tag = f"weak {item.tag}"
         elif item.tag == "comma" and is_words(out, at + 1):
-            closing = tag_at(out, at + 2)
+            closing = tag_at(out, at + 2) if out[at + 1].words[0].low not in _ONLY else ""  # ", only birds or fish"
             out[at] = Item(closing if closing in ("and", "or", "nor") else "list", item.words)
         elif item.tag == "comma":
             out[at] = Item("weak and", item.words)

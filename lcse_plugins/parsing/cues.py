@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lcse_plugins.parsing.items import NEGATIONS, Item, negation_of, tag_at
 from lcse_plugins.parsing.lexicon import Lexicon
+from lcse_plugins.parsing.names import is_title, may_order, means_none, sign_length
 from lcse_plugins.parsing.words import Word
 
 __all__ = ["tag_cues"]
@@ -40,6 +41,8 @@ class _Tagger:
         word = self._words[at]
         if word.kind in ("quoted", "smiley"):
             return self._keep(at, 1)
+        if word.low == "." and self._low[at - 1] == "no" and self._low[at + 1 : at + 2] and self._low[at + 1].isdigit():
+            return self._keep(at, 1)  # "No. 5"
         if word.kind == "dash" or word.low in _STOPS:
             self._listing = False
             return self._put("stop", at, 1)
@@ -48,20 +51,24 @@ class _Tagger:
         if word.low == ":" and self._items and self._items[-1].tag in NEGATIONS:
             self._items[-1].tag = "neither"
             return 1
+        if word.low == ":" and self._after_negation():  # "no people: beach"
+            return self._put("stop", at, 1)
         if word.low == "," and self._listing:
             return self._keep(at, 1)
         if word.low == ",":
             return self._put("comma", at, 1)
         if word.low in "()":
             return self._put("open" if word.low == "(" else "close", at, 1)
-        if length := self._sign(at):
+        if length := sign_length(self._words, self._low, at, self._lexicon):
             return self._keep(at, length)
         if (length := self._absent(at)) > 0:
             return self._put("absent", at, length)
         length, tag = self._lexicon.cues.match(self._low, at)
         order, _ = self._lexicon.imperative.match(self._low, at)
-        if order > length and tag != "nobody" and self._begins():
-            return self._put("without", at, order)
+        if order > length and tag != "nobody" and self._orders(at, order):
+            self._put("without", at, order)
+            self._items[-1].order = True
+            return order
         if tag in ("fixed", "emphatic"):
             self._listing |= self._low[at : at + length] == ["such", "as"]
             return self._keep(at, length)
@@ -72,6 +79,8 @@ class _Tagger:
             return self._keep(at, length)
         if word.low in ("only", "just") and self._after_negation():
             return self._put("but", at, 1)
+        if self._asks_anew(at):
+            self._put("but", at, 0)
         if tag and self._means_it(tag, at, length):
             return self._cue(tag, at, length)
         return self._privative(at) or self._keep(at, 1, known=False)
@@ -119,12 +128,24 @@ class _Tagger:
             return all(word.low in ("please", "i", "you", "can", "could", "also", "then") for word in last.words)
         return last.tag in ("stop", "comma", "but", "and", "open")
 
+    def _orders(self, at: int, length: int) -> bool:
+        """Whether a verb asks here for the absence of what follows."""
+        return self._begins() and (bool(self._items) or may_order(self._low, at, length, self._lexicon))
+
     def _after_negation(self) -> bool:
         """Whether the operand under way is a negated one: `no people | only dogs`."""
         last = len(self._items) - 1
         if tag_at(self._items, last) != "words" or negation_of(self._items, last) is None:
             return False
         return self._items[last].words[-1].low not in self._lexicon.words("preposition")  # "dogs with only one eye"
+
+    def _asks_anew(self, at: int) -> bool:
+        """Whether a request begins behind what was negated: `instead of dogs | show me cats`."""
+        if self._low[at] not in ("show", "find", "give", "bring", "i") or not self._after_negation():
+            return False
+        length, _ = self._lexicon.requests.match(self._low, at)
+        again = any(word.low == "show" for item in self._items if item.tag in NEGATIONS for word in item.words)
+        return at + length < len(self._low) and (length > 1 or (again and self._low[at] == "show"))
 
     def _means_it(self, tag: str, at: int, length: int) -> bool:
         low = self._low
@@ -133,19 +154,24 @@ class _Tagger:
         if tag == "not" and low[at] in ("do", "does", "did"):
             host = self._items[-1].words if self._items and self._items[-1].tag == "words" else []
             return len(host) < 4 or host[-1].low in ("that", "which", "who", "it", "they")
+        if tag in NEGATIONS and is_title(self._words, at, length, self._lexicon):
+            return False
         match low[at + length - 1]:
+            case "no" | "not" if after.endswith("er") and low[at + length + 1 : at + length + 2] == ["than"]:
+                return False  # "no bigger than a cat"
             case "no" if length == 1:
-                return after not in ("a", "an", "the")
+                numbered = after[:1].isdigit() or (after == "." and low[at + 2 : at + 3] and low[at + 2].isdigit())
+                return after not in ("a", "an", "the") and not numbered
             case "not":
                 return after not in ("to", "certain", "sure") and not (length == 1 and before in _MODALS)
             case "never":
                 return self._begins()
             case "the" if low[at] == "hold":
-                return before not in ("to", "they", "we", "who", "that") and len(self._items[-1:]) < 2 and at < 5
+                return before not in ("to", "they", "we", "who", "that") and 0 < at < 5
             case "of":
                 return after not in ("which", "whom", "them", "us", "it")
             case "zero":
-                return after.isalpha() and after not in self._lexicon.words("preposition")
+                return means_none(low, at, self._lexicon)
             case "missing" if length == 1:
                 return before not in self._lexicon.words("quantity") and bool(after)
             case "minus" | "plus":
@@ -162,6 +188,8 @@ class _Tagger:
         """The length of a phrase such as `is missing`, where a phrase of a thing ends with it."""
         if not self._items or self._items[-1].tag != "words":
             return 0
+        if self._low[at] == "out":
+            return self._left_out(at)
         length, _ = self._lexicon.absent.match(self._low, at)
         if not length:
             return 0
@@ -179,44 +207,38 @@ class _Tagger:
         _, tag = self._lexicon.cues.match(self._low, end)
         return length + closing if closing else length if tag in _JOINTS or tag in NEGATIONS else 0
 
+    def _left_out(self, at: int) -> int:
+        """The length of the end of `leave the cats | out`, `keep cats | out of it`; its beginning is taken away."""
+        operand = self._items[-1].words
+        length = 3 if self._low[at + 1 : at + 3] in (["of", "it"], ["of", "this"], ["of", "them"]) else 1
+        end = at + length
+        if end < len(self._low) and self._words[end].kind == "word":
+            return 0
+        verb = next((k for k, word in enumerate(operand) if word.low in ("leave", "keep")), len(operand))
+        asked = all(word.low in self._lexicon.words("request word") for word in operand[:verb])
+        if not asked or verb + 1 >= len(operand):
+            return 0
+        del operand[: verb + 1]
+        return length
+
     def _closes(self, at: int, length: int) -> bool:
         end = at + length
         if end < len(self._low) and self._words[end].kind not in ("mark", "dash"):
             return False
         return self._lexicon.closing.match(self._low[at:end][::-1])[0] == length
 
-    def _sign(self, at: int) -> int:
-        """The length of `no … sign`, `do not … sign`: the name of a sign, not a wish."""
-        low, signs = self._low, self._lexicon.words("sign")
-        if low[at : at + 2] == ["do", "not"]:
-            if low[at + 2 : at + 3] and low[at + 2] in self._lexicon.words("show"):
-                return 0
-        elif low[at] != "no":
-            return 0
-        if low[at + 1 : at + 2] and low[at + 1] in self._lexicon.words("prohibition"):
-            end = at + 2
-            if end == len(low) or low[end] in signs or self._words[end].kind != "word":
-                return 2
-            return 2 if self._lexicon.cues.match(low, end)[0] or low[end] in self._lexicon.words("locative") else 0
-        for end in range(at + 2, min(at + 9, len(low))):
-            word = low[end]
-            if word in signs:
-                inner = low[at + 1 : end]
-                last = inner[-1]
-                if low[at] == "do" or last.endswith(("ing", "allowed")) or (last.endswith("s") and last[-2:] != "ss"):
-                    return end + 1 - at
-                return 0
-            if self._words[end].kind != "word" and word != ",":
-                return 0
-        return 0
-
     def _privative(self, at: int) -> int:
-        """`dog-free`, `cell phone-less`: an operand that is absent, cut out of the words around it."""
-        word = self._words[at]
+        """`dog-free`, `phone-less`, `people free`, `no-car`: an absent operand, cut out of the words around it."""
+        word, movers = self._words[at], self._lexicon.words("mover")
+        if word.low.startswith("no-") and word.low[3:] in movers:
+            self._items.append(Item("words", [word._replace(low=word.low[3:], start=word.start + 3)], negated=True))
+            return 1
         stem, _, ending = word.low.rpartition("-")
-        if ending not in ("free", "less") or not stem or word.low in self._lexicon.words("lexical"):
+        if ending not in ("free", "less") or word.low in self._lexicon.words("lexical"):
             return 0
-        thing = [word._replace(low=stem, end=word.end - len(ending) - 1)]
+        if not stem and not (ending == "free" and at and self._low[at - 1] in movers and self._names(at + 1)):
+            return 0
+        thing = [word._replace(low=stem, end=word.end - len(ending) - 1)] if stem else []
         if self._items and self._items[-1].tag == "words":
             before = self._items[-1].words
             stops = self._lexicon.words("adjective") | self._lexicon.words("quantity") | self._lexicon.words(
@@ -228,3 +250,10 @@ class _Tagger:
         self._items.insert(len(self._items) - bool(self._items and self._items[-1].tag == "words"),
                            Item("words", thing, negated=True))  # fmt: skip
         return 1
+
+    def _names(self, at: int) -> bool:
+        """Whether a noun may stand here: `people free | beach`."""
+        low = self._low[at] if at < len(self._low) else ""
+        if low in self._lexicon.words("sign"):
+            return False
+        return low.isalpha() and not low.endswith(("ing", "ly")) and low not in self._lexicon.words("preposition")

@@ -6,9 +6,10 @@ How the layer decides, in short; the words it knows are in `data/english.txt`:
   it describes one scene (`a man and a woman riding bikes`), unless `both`, `as well as` or the like marks it as logic.
 - `or` is always logic. What the first or last alternative says for all is given to each: `a cat or a dog on a sofa`.
 - A negation reaches over a list (`without dogs, cats or birds`) up to `but`, a new article after `no`, a verb
-  (`and smiling`), a comma after its `or`, or a thing with a negation of its own. A place named for the first time
-  belongs to the phrase in front (`a man without a shirt in a park`), one already known to what is absent (`a room
-  without pictures on the wall`).
+  (`and smiling`), a comma after its `or`, or a thing with a negation of its own; a verb that excludes reaches over
+  commas (`avoid people, cars`). A place named for the first time, and a time, belong to the phrase in front (`a man
+  without a shirt in a park`), a place already known to what is absent (`a room without pictures on the wall`).
+- Where people would read it one way or the other, the reading is noted as ambiguous: `no text, logos`.
 - A negation of pictures undoes the next one: `no pictures without a dog`.
 - Concepts keep their words as written, without article, request and filler. `man with a beard` is one concept.
 - Text whose function words are of another language is one concept, untouched.
@@ -49,14 +50,17 @@ def read_english(text: str, start: int, end: int) -> Reading:
     ]
     if not _is_english(words, tables):
         maker = ConceptMaker(text, tables, phrases, frozenset())
+        maker.note_cues(words)
         return _reading(maker.verbatim(start, end), maker)
     items, known = tag_cues(words, tables)
     maker = ConceptMaker(text, tables, phrases, known)
+    maker.ambiguous = _may_subtract(words)
     builder = TreeBuilder(settle(items, phrases), maker, phrases)
     query = builder.build()
     if query is not None and builder.logic and (builder.undone or is_constrained(query)):
         return _reading(query, maker)
     maker = ConceptMaker(text, tables, phrases, known)
+    maker.ambiguous = _may_subtract(words)
     return _reading(
         _side_by_side(items, maker, phrases) or maker.description(words) or maker.verbatim(start, end), maker
     )
@@ -79,11 +83,22 @@ def _side_by_side(items: Sequence[Item], maker: ConceptMaker, phrases: Phrases) 
     return Plain(things) if len(things) > 1 else None
 
 
+def _may_subtract(words: Sequence[Word]) -> bool:
+    """Whether a dash may be a minus: `beach - people`."""
+    for at in range(1, len(words) - 1):
+        dash, thing = words[at], words[at + 1]
+        if dash.kind == "dash" and thing.kind == "word" and not thing.capital and words[at - 1].end < dash.start:
+            return at + 2 == len(words) or words[at + 2].kind == "dash"
+    return False
+
+
 def _is_english(words: Sequence[Word], tables: Lexicon) -> bool:
-    """Whether the function words speak for English."""
+    """Whether the function words, and the common words for what moves, speak for English."""
     lows = [word.low for word in words if word.kind == "word"]
-    foreign = sum(low in tables.words("foreign") for low in lows)
-    return not foreign or foreign <= sum(low in tables.words("english") for low in lows)
+    foreign = [low for low in lows if low in tables.words("foreign")]
+    if all(low in tables.words("particle") for low in foreign):
+        return True
+    return len(foreign) <= sum(low in tables.words("english") or low in tables.words("mover") for low in lows)
 
 
 @lru_cache(maxsize=1)

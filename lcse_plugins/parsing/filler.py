@@ -23,6 +23,7 @@ class Filler:
         self._owner = lexicon.words("owner")
         self._counted = lexicon.words("counted")
         self._clothing = lexicon.words("clothing")
+        self._off = frozenset({"off", "out", "up", "down", "over"})
 
     def content(self, chunk: Chunk, *, absent: bool = False) -> Chunk:
         """The chunk without request, article and filler around it; may be empty."""
@@ -72,8 +73,9 @@ class Filler:
         if low[at + length - 1] == "a" and low[at + length : at + length + 1] and low[at + length] in self._counted:
             length -= 1  # "a few"
         if tag == "request" and length == 1:
-            if at + 1 < len(low) and low[at + 1].endswith("ing"):
-                return 0  # "show jumping"
+            after = low[at + 1] if at + 1 < len(low) else ""
+            if after.endswith("ing") or after in self._off or self._lexicon.names.match(low, at)[0]:
+                return 0  # "show jumping", "keep off", "display case"
             if at and low[at - 1] in ("a", "an", "the"):
                 return 0  # "a display of fruit"
         return length
@@ -84,13 +86,17 @@ class Filler:
         while len(chunk) > 1:
             low = [word.low for word in chunk]
             length, _ = table.match(low[::-1])
-            if not length or length >= len(chunk):
-                if low[-1] == "on" and low[-2] in self._clothing:
+            if not length or length >= len(chunk) or low[-length - 1] in ("a", "an", "the"):  # "with a present"
+                if (low[-1] == "on" and low[-2] in self._clothing) or (absent and self._stands_in(low)):
                     length = 1
                 else:
                     break
             chunk = chunk[:-length]
         return chunk
+
+    def _stands_in(self, low: Sequence[str]) -> bool:
+        """Whether the last word stands for a thing already named: `red ones`."""
+        return low[-1] in ("one", "ones") and low[-2] in self._lexicon.words("adjective")
 
     def without_dangling(self, chunk: Chunk) -> Chunk:
         """The chunk without the words that only led up to a negation: `that has`, `with`, `where there are`."""
@@ -111,6 +117,11 @@ class Filler:
         return bool(low) and bool(
             self._request(low) or self._lexicon.framing.match(low)[0] or self._image_frame(low, 0) > 1
         )
+
+    def permitted(self, chunk: Chunk) -> Chunk:
+        """The thing that the chunk allows without asking for it: `dogs` in `dogs are fine`; else nothing."""
+        length, _ = self._lexicon.permission.match([word.low for word in reversed(chunk)])
+        return chunk[:-length] if length else []
 
     def stated(self, chunk: Chunk) -> bool:
         """Whether the chunk already says of its thing that it is there."""

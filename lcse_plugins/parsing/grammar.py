@@ -16,14 +16,18 @@ from lcse_plugins.errors import QueryError, QueryTooComplex
 from lcse_plugins.parsing.english import read_english
 from lcse_plugins.parsing.explicit import read_explicit
 from lcse_plugins.parsing.result import Parse, affirmative_text
-from lcse_plugins.query import MAX_TEXT, Concept, Query, contradictions
+from lcse_plugins.query import MAX_TEXT, And, Concept, Query, contradictions, format_query
 
 __all__ = ["GrammarParser", "is_explicit", "parse"]
 
 
 @dataclass(frozen=True)
 class GrammarParser:
-    """Text to tree by rules; equal and picklable by value, it holds no state."""
+    """Reads a query by rules, offline: plain English, or the explicit language of AND, OR, NOT, quotes and parentheses.
+
+    Called with a text it gives the tree; `read` also says where the concepts stand and what is doubtful. English never
+    fails: what it does not understand, other languages included, is one concept. It holds no state, and two are equal.
+    """
 
     def __call__(self, text: str, /) -> Query:
         """The tree of `text`.
@@ -45,12 +49,14 @@ class GrammarParser:
             raise QueryTooComplex(f"the query has {len(text)} characters; at most {MAX_TEXT} are read")
         spans: dict[str, tuple[int, int]] = {}
         notes: list[str] = []
+        clauses: list[Query] = []
 
         def english(start: int, end: int) -> Query:
             reading = read_english(text, start, end)
             for concept, span in reading.spans.items():
                 spans.setdefault(concept, span)
             notes.extend(reading.notes)
+            clauses.append(reading.query)
             return reading.query
 
         def phrase(quoted: str, start: int, end: int) -> Query:
@@ -58,7 +64,11 @@ class GrammarParser:
             spans.setdefault(concept.text, (start + 1, end - 1))
             return concept
 
-        query = read_explicit(text, english, phrase) if is_explicit(text) else english(0, len(text))
+        explicit = is_explicit(text)
+        query = read_explicit(text, english, phrase) if explicit else english(0, len(text))
+        mixed = any(isinstance(clause, And) for clause in clauses) and _ALTERNATIVE.search(text)
+        if not notes and (mixed if explicit else _OPERATOR.search(text) and _lists_absences(text)):
+            notes.append(f"ambiguous: read as {format_query(query)}")
         notes += [f"contradiction: {concept} and not {concept}" for concept in contradictions(query)]
         return Parse(text=text, query=query, affirmative=affirmative_text(query, text), spans=spans, notes=tuple(notes))
 
@@ -79,11 +89,15 @@ parse = GrammarParser()
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*("|$)|“[^“”]*(”)', re.DOTALL)
 _SMILEY = re.compile(r"[:;=]['\-]?[()DPp|](?!\w)")
-_SYMBOL = re.compile(r"&&|\||(?<![\w!?.,)])!(?=\s*[\w(\0])|(?<![^\s(])-(?=[^\W\d]|[\0(])")
+_SYMBOL = re.compile(r"&&|\||(?<![\w!?.,)])!(?=\s*[\w(\0])|(?<![^\s(])[-−‑](?=[^\W\d]|[\0(])")
 _OPERATOR = re.compile(r"(?<![\w/])(?:AND|OR|NOT)(?![\w/])")
 _EMPHASIS = re.compile(
     r"\b(?:but|and|or|is|are|was|were|do|does|did|should|must|can|could|will|would|has|have|with)\s+NOT(?!\w)|,\s*NOT(?!\w)"
 )
+_ALTERNATIVE = re.compile(r"\||(?<![\w/])OR(?![\w/])")
+_ABSENCE = re.compile(r"\b(?:no|not|without|neither)\b", re.IGNORECASE)
+_ARTICLE = re.compile(r"\s*(?:an?|the)\b")
+_CLAUSE = re.compile(r"[,;.]")
 _MARKS = str.maketrans("", "", "\0()&")
 _PAIRED = re.compile(r"\b(?:either|both|neither)\b")
 
@@ -92,7 +106,8 @@ def is_explicit(text: str) -> bool:
     """Whether `text` carries the marks of the explicit language.
 
     The marks: `AND`, `OR`, `NOT` in upper case amid other case; `&&`, `||`, `|`, `!term`, `-term`; parentheses
-    around the whole; quoted phrases and nothing else. A lone ` & ` is an English `and`: `black & white photo`.
+    around the whole; quoted phrases and nothing else. A lone ` & ` is an English `and`: `black & white photo`. An `OR`
+    in the list of an English negation is an English `or`: `dogs WITHOUT collars OR leashes`.
     """
     quoted = _QUOTED.sub(lambda match: "\0" if match[1] or match[2] else match[0], text)
     bare = _SMILEY.sub(" ", quoted)
@@ -104,5 +119,21 @@ def is_explicit(text: str) -> bool:
     rest = _OPERATOR.sub(" ", bare)
     if "\0" in rest and not rest.translate(_MARKS).strip():
         return True
+    if _lists_absences(bare):
+        return False
     mixed = any(character.islower() for character in rest) or not any(character.isalpha() for character in rest)
     return mixed and not _PAIRED.search(bare) and bool(_OPERATOR.search(_EMPHASIS.sub(" ", bare)))
+
+
+def _lists_absences(bare: str) -> bool:
+    """Whether the only operator of a text joins what an English negation lists: `no cats OR dogs`."""
+    operators = list(_OPERATOR.finditer(bare))
+    if len(operators) != 1 or "(" in bare or bare.isupper():
+        return False
+    operator, clause, rest = operators[0], _CLAUSE.split(bare[: operators[0].start()])[-1], bare[operators[0].end() :]
+    cue = _ABSENCE.search(clause)
+    if cue is None or operator[0] == "NOT" or _ABSENCE.search(rest):
+        return False
+    if operator[0] == "AND" and not cue[0].isupper():
+        return False
+    return not _ARTICLE.match(rest) or bool(_ARTICLE.match(clause, cue.end()))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from lcse_plugins.parsing.grammar import GrammarParser
+from lcse_plugins.parsing.llm import aread_with
 from lcse_plugins.parsing.result import Parse, Parser, read_with
 from lcse_plugins.query import Query
 
@@ -39,9 +38,16 @@ class HybridParser:
     async def aread(self, text: str) -> Parse:
         """`read` without blocking."""
         parse = self.grammar.read(text)
-        if self.grammar.is_sure(parse):
-            return parse
-        if (aread := getattr(self.llm, "aread", None)) is not None:
-            answer: Parse = await aread(text)
-            return answer
-        return await asyncio.to_thread(read_with, self.llm, text)
+        return parse if self.grammar.is_sure(parse) else await aread_with(self.llm, text)
+
+    def close(self) -> None:
+        """Close what the model's parser keeps open, if it does."""
+        if (close := getattr(self.llm, "close", None)) is not None:
+            close()
+
+    async def aclose(self) -> None:
+        """`close` without blocking."""
+        if (aclose := getattr(self.llm, "aclose", None)) is None:
+            self.close()
+        else:
+            await aclose()

@@ -18,7 +18,7 @@ _IRREGULAR = {
         "tooth": "teeth", "goose": "geese", "mouse": "mice", "ox": "oxen", "die": "dice", "cactus": "cacti",
         "leaf": "leaves", "loaf": "loaves", "knife": "knives", "wife": "wives", "life": "lives", "wolf": "wolves",
         "calf": "calves", "half": "halves", "shelf": "shelves", "scarf": "scarves", "hoof": "hooves",
-        "thief": "thieves", "elf": "elves",
+        "thief": "thieves", "elf": "elves", "wharf": "wharves", "dwarf": "dwarves",
         "be": "is are was were am been being", "have": "has had having", "do": "does did done doing",
         "go": "goes went gone", "run": "ran", "sit": "sat", "stand": "stood", "lie": "lay lain lying",
         "hold": "held", "wear": "wore worn", "ride": "rode ridden", "drive": "drove driven", "fly": "flew flown",
@@ -32,6 +32,10 @@ _IRREGULAR = {
     }.items()
     for form in forms.split()
 }  # fmt: skip
+_HEADS = {
+    form: _IRREGULAR[form] for form in "people men children feet teeth mice geese shelves wolves wives knives".split()
+}
+"""Irregular plurals that other words end in: `firemen`, `grandchildren`, `bookshelves`."""
 _UNCHANGING = frozenset("news lens gas bus glass grass this his its series species always tennis iris canvas".split())
 _VOWELS = "aeiou"
 _SHORT = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]")
@@ -53,6 +57,11 @@ def base_forms(word: str) -> frozenset[str]:
         forms.add(_IRREGULAR[word])
     if word not in _UNCHANGING and word.isascii():
         forms.update(_singulars(word))
+        forms.update(
+            word.removesuffix(end) + base
+            for end, base in _HEADS.items()
+            if len(word) > len(end) + 2 and word.endswith(end)
+        )
         for ending in ("ing", "ed"):
             if word.endswith(ending):
                 forms.update(_verbs(word[: -len(ending)]))
@@ -69,6 +78,8 @@ def _singulars(word: str) -> set[str]:
         found.add(word[:-3] + "y")
     elif word.endswith(("ses", "xes", "zes", "ches", "shes", "oes")):
         found.add(word[:-2])
+        if word.endswith("zzes"):
+            found.add(word[:-3])
     return found
 
 

@@ -24,6 +24,8 @@ class Item:
         framed: the operator brought its own opening: `and with`, `but there is`.
         comma: the operator followed a comma.
         strong: the operator joins things even where each is described at length: `as well as`.
+        order: the operator is a verb that asks for absence, of all that it lists: `avoid`.
+        doubtful: one may doubt where the operand ends.
     """
 
     tag: str
@@ -32,6 +34,8 @@ class Item:
     framed: bool = False
     comma: bool = False
     strong: bool = False
+    order: bool = False
+    doubtful: bool = False
 
 
 def tag_at(items: Sequence[Item], at: int) -> str:

@@ -22,19 +22,26 @@ class PhraseTable:
     def __init__(self, classes: dict[str, tuple[str, ...]]) -> None:
         self._classes = classes
         self._root: dict[Any, Any] = {}
+        self._firsts: set[str] = set()
 
     def add(self, phrases: Iterable[str], tag: str, *, backwards: bool = False) -> PhraseTable:
         """Enter phrases under a tag; of equal phrases the first entered stays."""
         for phrase in phrases:
-            words = phrase.split()
+            words = phrase.split()[:: -1 if backwards else 1]
+            self._firsts.update(self._members(words[0]) if words[0][0] == "{" else words[:1])
             node = self._root
-            for word in reversed(words) if backwards else words:
+            for word in words:
                 node = node.setdefault(word, {})
             node.setdefault(_END, tag)
         return self
 
+    def _members(self, name: str) -> list[str]:
+        return [word for word, names in self._classes.items() if name in names]
+
     def match(self, words: Sequence[str], start: int = 0) -> tuple[int, str]:
         """The length and tag of the longest phrase at `start`; `(0, "")` when there is none."""
+        if start >= len(words) or words[start] not in self._firsts:
+            return 0, ""
         states, best = [self._root], (0, "")
         for position in range(start, len(words)):
             word = words[position]
@@ -59,7 +66,7 @@ class Lexicon:
         self.contraction = _pairs(self.tables["contraction"])
         self._sets = {name: frozenset(entries) for name, entries in self.tables.items()}
         classes: dict[str, tuple[str, ...]] = {}
-        for name in ("do", "be", "show", "image"):
+        for name in ("do", "be", "show", "image", "use"):
             for word in self.tables[name]:
                 classes[word] = (*classes.get(word, ()), "{" + name + "}")
         self._classes = classes
@@ -68,10 +75,13 @@ class Lexicon:
         self.imperative = self.phrases("imperative")
         self.absent = self.phrases("absent")
         self.leading = self.phrases("emphatic", "request", "opening", "determiner")
+        self.requests = self.phrases("request")
+        self.names = self.phrases("request in names")
         self.link = self.phrases("link")
         self.framing = self.phrases("request", "opening")
         self.closing = self.phrases("closing", backwards=True)
         self.closing_absent = self.phrases("closing", "closing absent", backwards=True)
+        self.permission = self.phrases("permission", backwards=True)
         self.dangling = self.phrases("dangling", backwards=True)
 
     def words(self, name: str) -> frozenset[str]:

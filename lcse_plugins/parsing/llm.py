@@ -21,19 +21,15 @@ from lcse_plugins.errors import (
     QueryError,
     QueryTooComplex,
 )
-from lcse_plugins.parsing.consult import (
-    Patience,
-    Pause,
-    Question,
-    Reply,
-    as_unavailable,
-    consult,
-)
+from lcse_plugins.off_loop import wait
+from lcse_plugins.parsing.consult import Patience, Pause, Question, Reply, consult
+from lcse_plugins.parsing.faults import as_fault
 from lcse_plugins.parsing.grounding import locate
+from lcse_plugins.parsing.languages import is_foreign
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, read_with
-from lcse_plugins.query import MAX_TEXT, Concept, Query, contradictions
+from lcse_plugins.query import MAX_TEXT, Concept, Query, contradictions, is_constrained
 
-__all__ = ["LLMQueryParser", "OnError", "parse_of"]
+__all__ = ["LLMQueryParser", "OnError", "aread_with", "parse_of"]
 
 OnError = Literal["fallback", "holistic", "raise"]
 """What a failure leads to: another parser's answer, the query unconstrained, or the error."""
@@ -112,7 +108,7 @@ class LLMQueryParser(ABC):
                 try:
                     reply = self._take(step)
                 except Exception as error:
-                    step = talk.throw(self._fault(error))
+                    step = talk.throw(as_fault(error))
                 else:
                     step = talk.send(reply)
         except StopIteration as done:
@@ -132,13 +128,13 @@ class LLMQueryParser(ABC):
                 try:
                     reply = await self._atake(step)
                 except Exception as error:
-                    step = talk.throw(self._fault(error))
+                    step = talk.throw(as_fault(error))
                 else:
                     step = talk.send(reply)
         except StopIteration as done:
             return parse_of(done.value, text, parser=self.parser_name)
         except (ParserOutputError, ParserUnavailable) as error:
-            return self._failed(text, error)
+            return await self._afailed(text, error)
 
     def _take(self, step: Question | Pause) -> Reply:
         if isinstance(step, Question):
@@ -150,40 +146,63 @@ class LLMQueryParser(ABC):
             return await asyncio.wait_for(self._aask(step), step.time_limit)
         return await asyncio.sleep(step.seconds)
 
-    def _fault(self, error: Exception) -> LcseError:
-        if isinstance(error, ParserOutputError | ParserUnavailable):
-            return error
-        fault = as_unavailable(error)
-        fault.__cause__ = error
-        return fault
-
     def _failed(self, text: str, error: ParserOutputError | ParserUnavailable) -> Parse:
-        if self.on_error == "raise":
-            raise error
-        why = f"{type(error).__name__} after {error.attempts} attempt{'s' * (error.attempts != 1)}: {error.reason}"
+        second: LcseError | None = None
         if self.on_error == "fallback":
             try:
-                parse = read_with(self.fallback, text)
-            except LcseError as second:
-                why = f"{why}; the fallback failed too: {second}"
-            else:
-                note = f"{self.parser_name} gave no usable answer; read by {parse.parser} instead"
-                logger.warning("%s (%s)", note, why)
-                return replace(parse, error=why, notes=(*parse.notes, note))
+                return self._instead(read_with(self.fallback, text), error)
+            except LcseError as fault:
+                second = fault
+        return self._whole(text, error, second)
+
+    async def _afailed(self, text: str, error: ParserOutputError | ParserUnavailable) -> Parse:
+        second: LcseError | None = None
+        if self.on_error == "fallback":
+            try:
+                return self._instead(await aread_with(self.fallback, text), error)
+            except LcseError as fault:
+                second = fault
+        return self._whole(text, error, second)
+
+    def _instead(self, parse: Parse, error: ParserOutputError | ParserUnavailable) -> Parse:
+        """What the fallback said, and why it was asked."""
+        note = f"{self.parser_name} gave no usable answer; read by {parse.parser} instead"
+        logger.warning("%s (%s)", note, _why(error))
+        return replace(parse, error=_why(error), notes=(*parse.notes, note))
+
+    def _whole(self, text: str, error: ParserOutputError | ParserUnavailable, second: LcseError | None) -> Parse:
+        """The query without its logic, or the error if that is the policy."""
+        if self.on_error == "raise":
+            raise error
+        why = _why(error) if second is None else f"{_why(error)}; the fallback failed too: {second}"
         note = f"{self.parser_name} gave no usable answer; the query is taken as a whole, its logic is not applied"
         logger.warning("%s (%s)", note, why)
         return Parse(text=text, query=Concept(text), affirmative=text, notes=(note,), parser="holistic", error=why)
 
 
+async def aread_with(parser: Parser, text: str) -> Parse:
+    """`read_with` off the event loop; a parser with an `aread` of its own is awaited."""
+    if (aread := getattr(parser, "aread", None)) is None:
+        return await wait(read_with, parser, text)
+    parse: Parse = await aread(text)
+    return parse
+
+
+def _why(error: ParserOutputError | ParserUnavailable) -> str:
+    return f"{type(error).__name__} after {error.attempts} attempt{'s' * (error.attempts != 1)}: {error.reason}"
+
+
 def parse_of(query: Query, text: str, *, parser: str) -> Parse:
     """The parse of `text` whose tree is already known."""
-    notes = tuple(f"contradiction: {concept} and not {concept}" for concept in contradictions(query))
+    notes = [f"contradiction: {concept} and not {concept}" for concept in contradictions(query)]
+    if is_constrained(query) and is_foreign(text):
+        notes.append("the query is not in English: that it means this is the model's word")
     return Parse(
         text=text,
         query=query,
         affirmative=affirmative_text(query, text),
         spans=locate(query, text),
-        notes=notes,
+        notes=tuple(notes),
         parser=parser,
     )
 

@@ -4,34 +4,29 @@
     parser = OpenAIParser("qwen3", base_url="http://localhost:8080/v1")      # llama.cpp, vLLM, Ollama …
     scorer = LogicScorer(encoder=encoder, parser=parser)
 
-The reply is read chunk by chunk so that size and time are bounded even if a server drips.
+`read` and `aread` share their connections and keep to the same limits of time and size, even if a server drips.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import time
-from typing import Any, NoReturn
-from weakref import WeakKeyDictionary
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any
 
-from lcse_plugins.errors import InvalidOption, LcseError, MissingExtra, ParserOutputError, ParserUnavailable
-from lcse_plugins.parsing.consult import DEFAULT_PATIENCE, Patience, Question, as_unavailable
+from lcse_plugins.errors import MissingExtra, ParserOutputError, ParserUnavailable
+from lcse_plugins.parsing.consult import DEFAULT_PATIENCE, Patience, Question
 from lcse_plugins.parsing.llm import LLMQueryParser, OnError
 from lcse_plugins.parsing.prompt import Prompt, load_prompt
 from lcse_plugins.parsing.result import Parser
 
 try:
-    import openai
-
+    from lcse_plugins.parsing.chat_client import MAX_BODY, ChatClient
     from lcse_plugins.parsing.schema import SCHEMA_VERSION, wire_schema
 except ImportError as error:
     raise MissingExtra("OpenAIParser", "openai") from error
 
 __all__ = ["OpenAIParser"]
-
-_MAX_BODY = 1_000_000
-"""Bytes of a response that are read; a tree takes a few thousand."""
 
 
 class OpenAIParser(LLMQueryParser):
@@ -71,11 +66,10 @@ class OpenAIParser(LLMQueryParser):
         super().__init__(parser_name=f"openai:{model}", on_error=on_error, fallback=fallback, patience=patience)
         self.model = model
         self.prompt = prompt or load_prompt()
-        self._client = _client(openai.OpenAI, base_url=base_url, api_key=api_key)
-        url = self._client.base_url
-        self.base_url = f"{url.scheme}://{url.netloc.decode()}{url.path}".rstrip("/")  # without a user's password
-        self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = WeakKeyDictionary()
-        official = self._client.base_url.host == "api.openai.com"
+        self.prompt.messages("")  # made here, where no fork can leave a lock behind
+        self._client = ChatClient(base_url, api_key)
+        self.base_url = self._client.base_url
+        official = self._client.host == "api.openai.com"
         self._options: dict[str, Any] = {
             "model": model,
             "response_format": {
@@ -96,14 +90,12 @@ class OpenAIParser(LLMQueryParser):
         return f"{self.parser_name}@{self.base_url}", self.prompt.version, SCHEMA_VERSION
 
     def close(self) -> None:
-        """Close the connections of `read`."""
+        """Close the connections; the next query opens new ones."""
         self._client.close()
 
     async def aclose(self) -> None:
-        """Close the connections of `aread` on the running event loop, and those of `read`."""
-        if client := self._async_clients.pop(asyncio.get_running_loop(), None):
-            await client.close()
-        self.close()
+        """`close` without blocking."""
+        await self._client.aclose()
 
     def __enter__(self) -> OpenAIParser:
         return self
@@ -118,48 +110,25 @@ class OpenAIParser(LLMQueryParser):
         await self.aclose()
 
     def _ask(self, question: Question) -> str:
-        ends = time.monotonic() + question.time_limit
-        body = bytearray()
-        with self._client.chat.completions.with_streaming_response.create(**self._request(question)) as response:
-            try:
-                for chunk in response.iter_bytes():
-                    _take(chunk, body)
-                    if time.monotonic() > ends:
-                        raise TimeoutError(f"no complete reply within {question.time_limit:.3g} s")
-            except Exception as error:
-                _broke_off(error)
-        return self._content(bytes(body))
+        body = self._client.complete(self._request(question))
+        try:
+            return self._content(body.result(question.time_limit))
+        except FutureTimeoutError:
+            raise TimeoutError(f"no complete reply within {question.time_limit:.3g} s") from None
+        finally:
+            body.cancel()
 
     async def _aask(self, question: Question) -> str:
-        loop = asyncio.get_running_loop()
-        if (client := self._async_clients.get(loop)) is None:  # a connection belongs to the loop it was opened on
-            client = _client(openai.AsyncOpenAI, base_url=str(self._client.base_url), api_key=self._client.api_key)
-            self._async_clients[loop] = client
-        body = bytearray()
-        create = client.chat.completions.with_streaming_response.create
-        async with create(**self._request(question)) as response:
-            try:
-                async for chunk in response.iter_bytes():
-                    _take(chunk, body)
-            except Exception as error:
-                _broke_off(error)
-        return self._content(bytes(body))
+        return self._content(await asyncio.wrap_future(self._client.complete(self._request(question))))
 
     def _request(self, question: Question) -> dict[str, Any]:
         messages = self.prompt.messages(question.text, rejected=question.rejected, complaint=question.complaint)
         return {**self._options, "messages": messages, "timeout": question.time_limit}
 
-    def _fault(self, error: Exception) -> LcseError:
-        fault = super()._fault(error)
-        if isinstance(fault, ParserUnavailable):
-            fault.retryable = fault.retryable or isinstance(error, openai.APIConnectionError)
-            if (key := self._client.api_key) and key in fault.reason:  # some servers repeat the key they refuse
-                fault.reason = fault.reason.replace(key, "[key]")
-                fault.args = (fault.reason,)
-        return fault
-
     def _content(self, body: bytes) -> str:
         """The reply's text, out of a chat completion that may be wrong in any way."""
+        if len(body) > MAX_BODY:
+            raise ParserOutputError(f"the response is larger than {MAX_BODY:,} bytes", repairable=False)
         match _json(body):
             case {"choices": [{"message": {"refusal": str(refusal)}}, *_]} if refusal:
                 raise ParserOutputError(f"the model refused: {refusal[:200]}", repairable=False)
@@ -167,40 +136,22 @@ class OpenAIParser(LLMQueryParser):
                 raise ParserOutputError("the server's content filter stopped the reply", repairable=False)
             case {"choices": [{"finish_reason": "length", "message": {"content": content}}, *_]}:
                 limit = self._options.get("max_tokens", "the server's limit")
-                raise ParserOutputError(f"the reply was cut off at {limit} tokens; be shorter", reply=content)
-            case {"choices": [{"message": {"content": str(content)}}, *_]} if content.strip():
-                return content
+                raise ParserOutputError(f"the reply was cut off at {limit} tokens; be shorter", reply=_text(content))
+            case {"choices": [{"message": {"content": content}}, *_]} if (text := _text(content)) and text.strip():
+                return text
             case {"choices": [*_]}:
                 raise ParserOutputError("the reply is empty")
             case {"error": fault}:  # some proxies put an error into a response that says 200
-                raise _proxy_error(fault)
+                raise _proxy_error(fault, self._client.redact(str(fault)))
         raise ParserUnavailable(f"{self.base_url} does not answer with chat completions; check base_url")
 
 
-def _client(kind: Any, *, base_url: str | None, api_key: str | None) -> Any:
-    try:
-        return kind(base_url=base_url, api_key=api_key, max_retries=0)
-    except openai.OpenAIError as error:
-        if base_url:
-            return kind(base_url=base_url, api_key="not-needed", max_retries=0)
-        raise InvalidOption(
-            "no OpenAI key: set OPENAI_API_KEY, pass api_key=, or pass base_url= of a server that needs none"
-        ) from error
-
-
-def _take(chunk: bytes, body: bytearray) -> None:
-    body += chunk
-    if len(body) > _MAX_BODY:
-        raise ParserOutputError(f"the response is larger than {_MAX_BODY:,} bytes", repairable=False)
-
-
-def _broke_off(error: Exception) -> NoReturn:
-    """The body could not be read to its end; the client leaves its transport's own errors as they are."""
-    if isinstance(error, LcseError):
-        raise error
-    fault = as_unavailable(error)
-    fault.retryable = True
-    raise fault from error
+def _text(content: Any) -> str | None:
+    """The text of a message, which some servers send in parts."""
+    if isinstance(content, list):
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        return "".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else None
 
 
 def _json(body: bytes) -> Any:
@@ -210,7 +161,7 @@ def _json(body: bytes) -> Any:
         return None
 
 
-def _proxy_error(fault: Any) -> ParserUnavailable:
+def _proxy_error(fault: Any, said: str) -> ParserUnavailable:
     code = fault.get("code") if isinstance(fault, dict) else None
     passing = isinstance(code, int) and (code in (408, 429) or code >= 500)
-    return ParserUnavailable(f"the server reports an error: {str(fault)[:200]}", retryable=passing)
+    return ParserUnavailable(f"the server reports an error: {said[:200]}", retryable=passing)

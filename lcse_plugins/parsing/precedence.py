@@ -34,6 +34,7 @@ class TreeBuilder:
     def __init__(self, items: Sequence[Item], maker: ConceptMaker, phrases: Phrases) -> None:
         self._items = items
         self._maker = maker
+        maker.ambiguous |= any(item.doubtful for item in items)
         self._phrases = phrases
         self._at = 0
         self._depth = 0
@@ -85,6 +86,7 @@ class TreeBuilder:
         self.logic = True
         rows = [first]
         while self._peek() in ("or", "nor"):
+            self._maker.ambiguous |= self._peek() == "nor"
             self._at += 1
             rows.append(self._and())
         *others, last = rows
@@ -219,6 +221,7 @@ class TreeBuilder:
         if not is_words(self._items, self._at):
             all_of = self._peek() == "both"
             inner = self._factor()
+            self._maker.ambiguous |= inner is None  # "dog yes, cat no"
             if all_of and isinstance(inner, And):  # "lacking both a bed and a window"
                 inner = Or(inner.children)
             return _negated(inner) if odd else inner
@@ -247,7 +250,7 @@ class TreeBuilder:
     def _reaches(self, cue: int) -> bool:
         """Whether the negation at `cue` goes on over the next thing of the list."""
         joint = self._peek()
-        if joint not in ("and", "or", "nor", "weak or") or not is_words(self._items, self._at + 1):
+        if joint not in ("and", "or", "nor", "weak or", "list") or not is_words(self._items, self._at + 1):
             return False
         if joint in ("or", "weak or") and self._in_either:
             return False

@@ -15,6 +15,7 @@ __all__ = ["group_goes_on", "negation_goes_on"]
 Answer = tuple[bool, bool]
 _DO = frozenset({"do", "does", "did"})
 _INFINITIVES = frozenset({"have", "contain", "show", "include", "feature"})
+_TRADES = frozenset({"instead", "rather", "apart", "aside", "other", "besides"})
 _STOPS, _GOES_ON = (False, False), (True, False)
 
 
@@ -24,6 +25,10 @@ def negation_goes_on(items: Sequence[Item], cue: int, at: int, phrases: Phrases)
     kind, first = items[cue].tag, items[cue + 1].words
     if joint.tag == "nor":
         return _GOES_ON
+    if joint.tag == "list":
+        return _list_goes_on(items, cue, at, phrases)
+    if joint.strong and joint.words[0].low == "plus":  # "dogs minus cats plus birds"
+        return _STOPS
     if joint.framed:  # "that does not ring or have a screen"
         infinitive = joint.words[-1].low in _INFINITIVES and items[cue].words[0].low in _DO
         return joint.tag == "or" and infinitive, False
@@ -45,10 +50,30 @@ def negation_goes_on(items: Sequence[Item], cue: int, at: int, phrases: Phrases)
     if phrases.maybe_verbal(thing) and phrases.determined(first):
         return False, True  # "a cook without a hat and chopping onions"
     doubt = kind == "no" or phrases.maybe_verbal(thing) or (kind == "not" and phrases.verbal(first))
+    doubt |= phrases.described(thing) > phrases.described(first)  # "a beach without people and blue sky"
     if kind == "not" and phrases.adjectival(first) and not phrases.adjectival(thing):
         return False, doubt  # "bottles that are not open and glasses"
     alike = kind != "no" or phrases.described(thing) <= phrases.described(first)
     return alike and (phrases.governor(thing) is None or phrases.governor(first) is not None), doubt
+
+
+def _list_goes_on(items: Sequence[Item], cue: int, at: int, phrases: Phrases) -> Answer:
+    """Whether the negation at `cue` goes on over a thing behind a mere comma.
+
+    A verb governs all that it lists: `avoid people, cars, text`. Behind `no` or `without` a bare thing may be of the
+    list or a wish by itself: `no people, cars`. In a row of keywords it is a wish: `beach, no people, sunset`.
+    """
+    negation, first, thing = items[cue], items[cue + 1].words, items[at + 1].words
+    closed = any(items[place].tag in ("or", "and", "nor") for place in range(cue, at))
+    if closed or phrases.framed(thing) or phrases.stated(thing) or phrases.verbal(thing) or not phrases.simple(thing):
+        return _STOPS
+    if negation.order:
+        return phrases.determined(thing) <= phrases.determined(first), phrases.described(thing)
+    if negation.tag == "not" or negation.words[0].low in _TRADES or phrases.determined(thing):
+        return _STOPS
+    keyword = items[cue - 1].words[:1] if tag_at(items, cue - 1) == "weak and" else []
+    alike = not keyword or keyword[0].low != "," or (phrases.plural(first[-1].low) and phrases.plural(thing[-1].low))
+    return False, alike and phrases.described(thing) <= phrases.described(first)
 
 
 def _negates_anew(items: Sequence[Item], cue: int, at: int, phrases: Phrases) -> bool | None:

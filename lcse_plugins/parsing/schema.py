@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lcse_plugins.errors import ParserOutputError, QueryError, QueryTooComplex
+from lcse_plugins.parsing.reply_json import reply_json
 from lcse_plugins.query import And, Concept, FlatQuery, Not, Operator, Or, Plain, Query, from_flat, to_flat
 
 __all__ = [
@@ -234,7 +235,7 @@ def decode(reply: str | Mapping[str, Any] | WireQuery | WireFlat) -> Query:
         if isinstance(reply, WireFlat):
             raw = reply.model_dump_json()
             return _from_flat(reply)
-        data = _load(reply) if isinstance(reply, str) else reply
+        data = reply_json(reply) if isinstance(reply, str) else reply
         raw = raw or json.dumps(data, default=str)
         if isinstance(data, Mapping) and "nodes" not in data and "concepts" in data:
             return _from_flat(WireFlat.model_validate(data))
@@ -245,6 +246,8 @@ def decode(reply: str | Mapping[str, Any] | WireQuery | WireFlat) -> Query:
         raise ParserOutputError(str(error), reply=raw) from error
     except ParserOutputError as error:
         raise ParserOutputError(error.reason, reply=raw) from error
+    except ValueError as error:
+        raise ParserOutputError("the reply is not JSON", reply=raw) from error
 
 
 def complaint(error: Exception) -> str:
@@ -260,13 +263,3 @@ def _from_flat(flat: WireFlat) -> Query:
     if len(flat.concepts) > MAX_WIRE_NODES or any(len(concept.text) > MAX_CONCEPT for concept in flat.concepts):
         raise ParserOutputError(f"at most {MAX_WIRE_NODES} concepts of {MAX_CONCEPT} characters are read")
     return flat.to_query()
-
-
-def _load(reply: str) -> Any:
-    text = reply.strip()
-    if text.startswith("```") and text.endswith("```"):  # some servers fence JSON even when asked for JSON alone
-        text = text.strip("`").removeprefix("json")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ParserOutputError("the reply is not JSON") from error

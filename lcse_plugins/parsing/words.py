@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import NamedTuple
 
 from lcse_plugins.parsing.lexicon import Lexicon
@@ -12,11 +13,15 @@ __all__ = ["Word", "join", "split_words", "trimmed"]
 _WORD = re.compile(
     r"""  (?P<quoted> "[^"]*" | “[^“”]*” | «[^«»]*» | (?<!\w)'[^'\n]{2,80}'(?!\w) )
         | (?P<smiley> [:;=]['\-]?[()DPp](?!\w) )
-        | (?P<word>   w/(?!\w) | \d+(?:[.,:]\d+)+ | [^\W_]+(?:['’./&_+\-][^\W_]+)* )
+        | (?P<word>   w/(?!\w) | --no(?!\w) | \d+(?:[.,:]\d+)+
+                      | [^\W_]+(?:(?:['’‘ʼ´`.&_+\-]|/(?!(?:no|not|without)\s)|(?<=yes)/)[^\W_]+)* )
+        | (?P<emoji>  [\u2600-\u27bf\U0001f000-\U0001faff][\u200d\ufe0f\u2600-\u27bf\U0001f000-\U0001faff]* )
         | (?P<dash>   (?<!\S)[-–—]+(?!\S) | [–—] )
         | (?P<mark>   \S )""",
     re.VERBOSE,
 )
+_TRIMMINGS = ("mark", "dash", "emoji")
+_APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ´`", "'"))
 
 
 class Word(NamedTuple):
@@ -26,8 +31,9 @@ class Word(NamedTuple):
         low: what it is compared by: lower case, spelling repaired, contractions opened.
         start: where it begins in the text.
         end: where it ends.
-        kind: `word`, `quoted`, `smiley`, `dash` or `mark`.
+        kind: `word`, `quoted`, `smiley`, `emoji`, `dash` or `mark`.
         instead: the text to use for it, where that is not the text it stands for.
+        capital: whether it is written with one capital in front.
     """
 
     low: str
@@ -35,6 +41,7 @@ class Word(NamedTuple):
     end: int
     kind: str = "word"
     instead: str | None = None
+    capital: bool = False
 
 
 def split_words(text: str, lexicon: Lexicon) -> list[Word]:
@@ -42,12 +49,20 @@ def split_words(text: str, lexicon: Lexicon) -> list[Word]:
     found: list[Word] = []
     for match in _WORD.finditer(text):
         kind = match.lastgroup or "mark"
-        low = match[0].lower().replace("’", "'") if kind == "word" else match[0]
+        low = _compared(match[0]) if kind == "word" else match[0]
         if match[0] == "&":
             kind, low = "word", "&" if _in_name(text, match.start()) else "and"
         for part in _opened(low, lexicon) if kind == "word" else (low,):
-            found.append(Word(part, match.start(), match.end(), kind))
+            capital = match[0][0].isupper() and not match[0].isupper()
+            found.append(Word(part, match.start(), match.end(), kind, capital=capital))
     return found
+
+
+def _compared(text: str) -> str:
+    """A word in lower case, with plain letters and apostrophes."""
+    if text.isascii():
+        return text.lower().replace("`", "'")
+    return unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).lower()
 
 
 def _in_name(text: str, ampersand: int) -> bool:
@@ -89,10 +104,13 @@ def join(text: str, words: list[Word]) -> str:
 
 
 def trimmed(words: list[Word]) -> list[Word]:
-    """The words without punctuation at the ends; parentheses are part of what they hold."""
+    """The words without punctuation at the ends; parentheses are part of what they hold.
+
+    An emoji at an end is decoration, unless nothing else is there: `🍕 without 🍍`.
+    """
     first, last = 0, len(words)
-    while first < last and words[first].kind in ("mark", "dash") and words[first].low != "(":
+    while first < last and words[first].kind in _TRIMMINGS and words[first].low != "(":
         first += 1
-    while last > first and words[last - 1].kind in ("mark", "dash") and words[last - 1].low != ")":
+    while last > first and words[last - 1].kind in _TRIMMINGS and words[last - 1].low != ")":
         last -= 1
-    return words[first:last]
+    return words[first:last] or [word for word in words if word.kind == "emoji"]

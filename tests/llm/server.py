@@ -45,17 +45,36 @@ class Drip:
 
     seconds: float
     pause: float = 0.05
+    status: int = 200
+
+
+@dataclass(frozen=True)
+class DripHead:
+    """Send one header after another, never the last."""
+
+    seconds: float
+    pause: float = 0.05
+
+
+@dataclass(frozen=True)
+class Flood:
+    """Send a body without end, for as long as someone reads it; the script counts the bytes."""
+
+    status: int
+    most: int = 100_000_000
 
 
 @dataclass(frozen=True)
 class BreakOff:
     """Promise a long body, send a little, close."""
 
+    status: int = 200
 
-Fault = Send | Hang | Drip | BreakOff
+
+Fault = Send | Hang | Drip | DripHead | Flood | BreakOff
 
 
-def completion(content: str | None, *, finish: str = "stop", refusal: str | None = None) -> dict[str, Any]:
+def completion(content: Any, *, finish: str = "stop", refusal: str | None = None) -> dict[str, Any]:
     message = {"role": "assistant", "content": content, "refusal": refusal}
     return {
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "scripted",
@@ -71,7 +90,7 @@ def tool_call(name: str, arguments: str) -> dict[str, Any]:
     return reply
 
 
-def says(content: str | None, **more: Any) -> Send:
+def says(content: Any, **more: Any) -> Send:
     return Send(body=json.dumps(completion(content, **more)).encode())
 
 
@@ -90,6 +109,8 @@ class ScriptedServer:
         self.answered: Counter[str] = Counter()
         self.requests: list[dict[str, Any]] = []
         self.keys: set[str] = set()
+        self.connections = 0
+        self.flooded = 0
         self.delay = 0.0
         self.at_once = 0
         self.most_at_once = 0
@@ -144,6 +165,10 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True  # head and body are two writes; waiting for an acknowledgement costs 40 ms
     script: ScriptedServer
 
+    def setup(self) -> None:
+        super().setup()
+        self.script.connections += 1
+
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.script.keys.add(self.headers.get("authorization", ""))
@@ -164,26 +189,36 @@ class _Handler(BaseHTTPRequestHandler):
                 case Hang(seconds):
                     time.sleep(seconds)
                     self.close_connection = True
-                case Drip(seconds, pause):
-                    self.send_response(200)
-                    self.send_header("content-type", "application/json")
-                    self.send_header("content-length", "1000000")
-                    self.end_headers()
-                    ends = time.monotonic() + seconds
-                    while time.monotonic() < ends:
-                        self.wfile.write(b" ")
-                        self.wfile.flush()
-                        time.sleep(pause)
-                    self.close_connection = True
-                case BreakOff():
-                    self.send_response(200)
-                    self.send_header("content-type", "application/json")
-                    self.send_header("content-length", "1000000")
-                    self.end_headers()
+                case Drip(seconds, pause, code):
+                    self._promise(code)
+                    self._drip(b" ", seconds, pause)
+                case DripHead(seconds, pause):
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+                    self._drip(b"x-pad: y\r\n", seconds, pause)
+                case Flood(code, most):
+                    self._promise(code, most)
+                    while self.script.flooded < most:
+                        self.script.flooded += self.wfile.write(b" " * 65536)
+                case BreakOff(code):
+                    self._promise(code)
                     self.wfile.write(b'{"choices": [')
                     self.close_connection = True
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True  # the client gave up first, as it should
+
+    def _promise(self, code: int, length: int = 1_000_000) -> None:
+        self.send_response(code)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(length))
+        self.end_headers()
+
+    def _drip(self, drop: bytes, seconds: float, pause: float) -> None:
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            self.wfile.write(drop)
+            self.wfile.flush()
+            time.sleep(pause)
+        self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
         pass

@@ -5,11 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -51,6 +55,34 @@ def test_the_least_recently_used_goes_first(path: Path) -> None:
     cache.put(key("d"), Concept("d"))
     assert [text for text in "abcd" if cache.get(key(text))] == ["a", "c", "d"]
     assert len(cache) == 3
+
+
+@pytest.mark.parametrize("reads", [1, 1000])
+def test_a_session_that_only_reads_keeps_what_it_used(path: Path, reads: int) -> None:
+    writer = ParseCache(path, max_entries=3)
+    for text in "abc":
+        writer.put(key(text), Concept(text))
+    reader = ParseCache(path, max_entries=3)
+    for _ in range(reads):
+        reader.get(key("a"))
+    if reads == 1:
+        reader.close()
+    writer.put(key("d"), Concept("d"))
+    assert [text for text in "abcd" if writer.get(key(text))] == ["a", "c", "d"]
+
+
+def test_closing_does_not_wait_for_a_writer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lcse_plugins.parsing.cache._BUSY_SECONDS", 600.0)
+    cache = ParseCache(path)
+    cache.put(key("x"), TREE)
+    cache.get(key("x"))
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    cache.close()  # the writer ends only after it
+    writer.execute("ROLLBACK")
+    writer.close()
+    assert cache.get(key("x")) == TREE
+    assert cache.notes == ()
 
 
 def test_a_smaller_bound_shrinks_the_file_at_the_next_put(path: Path) -> None:
@@ -162,6 +194,48 @@ def test_paths_that_cannot_be_are_refused(tmp_path: Path) -> None:
         ParseCache(tmp_path / "file" / "cache")
     with pytest.raises(InvalidOption, match="max_entries"):
         ParseCache(":memory:", max_entries=0)
+
+
+@pytest.fixture
+def locked_folder() -> Iterator[Path]:
+    """A folder that nobody else may write to, and where anybody may look."""
+    folder = Path(tempfile.mkdtemp())
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_file_that_cannot_be_written_is_read(locked_folder: Path) -> None:
+    path = locked_folder / "parses.sqlite3"
+    cache = ParseCache(path)
+    cache.put(key("x"), TREE)
+    cache.close()
+    path.chmod(0o444)
+    locked_folder.chmod(0o555)
+    child = os.fork()
+    if child == 0:
+        os._exit(_fails_to_read_as_nobody(path))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _fails_to_read_as_nobody(path: Path) -> bool:
+    try:
+        if os.geteuid() == 0:
+            os.setuid(65534)
+        cache = ParseCache(path)
+        cache.put(key("y"), TREE)
+        assert (cache.get(key("x")), cache.get(key("y"))) == (TREE, None)
+        assert len(cache.notes) == 1
+        assert "only read" in cache.notes[0]
+        with pytest.raises(InvalidOption, match="a folder you can write to") as caught:
+            ParseCache(path.parent / "other.sqlite3")
+        assert "going on" not in str(caught.value)
+    except BaseException:
+        traceback.print_exc()
+        return True
+    return False
 
 
 def test_a_lock_held_too_long_is_a_miss_with_a_note(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
+import os
+import pickle
 import random
 import threading
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +22,7 @@ from lcse_plugins.errors import InvalidOption, ParserUnavailable
 from lcse_plugins.parsing.cache import ParseCache
 from lcse_plugins.parsing.cached import CachedParser
 from lcse_plugins.parsing.consult import Patience
+from lcse_plugins.parsing.hybrid import HybridParser
 from lcse_plugins.parsing.openai_parser import OpenAIParser
 from lcse_plugins.parsing.prompt import load_prompt
 from lcse_plugins.parsing.result import DetailedParser, Parse
@@ -70,6 +76,17 @@ def test_another_model_or_prompt_is_asked_itself(
         else OpenAIParser("m", base_url=base_url, prompt=load_prompt(examples=3))
     )
     CachedParser(other, parser.cache).read(TEXT)
+    assert server.asked[TEXT] == 2
+
+
+def test_another_schema_is_asked_for_itself(
+    server: ScriptedServer, parser: CachedParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.knows({TEXT: TREE})
+    parser.read(TEXT)
+    model, prompt, schema = parser.parser.fingerprint
+    monkeypatch.setattr(OpenAIParser, "fingerprint", (model, prompt, f"{schema}+"))
+    parser.read(TEXT)
     assert server.asked[TEXT] == 2
 
 
@@ -137,6 +154,101 @@ async def test_a_blocking_call_on_the_loop_does_not_wait_for_the_loop(
     assert (await task).query == TREE
 
 
+async def _under_way(parser: CachedParser) -> asyncio.Task[Parse]:
+    """A question of this loop that has been put to the server."""
+    task = asyncio.create_task(parser.aread(TEXT))
+    while not parser._flights:
+        await asyncio.sleep(0.01)
+    return task
+
+
+async def test_threads_that_wait_for_a_loop_do_not_hold_it_up(server: ScriptedServer, parser: CachedParser) -> None:
+    """Even when they take all of the loop's own threads."""
+    server.knows({TEXT: TREE})
+    server.delay = 0.3
+    with ThreadPoolExecutor(2) as pool:
+        asyncio.get_running_loop().set_default_executor(pool)
+        first = await _under_way(parser)
+        others = [asyncio.to_thread(parser.read, TEXT) for _ in range(8)]
+        answers = await asyncio.wait_for(asyncio.gather(first, *others), 60)
+    assert {answer.query for answer in answers} == {TREE}
+    assert server.asked[TEXT] == 1
+
+
+async def test_the_loop_may_be_stopped_by_one_who_waits_in_a_thread(server: ScriptedServer, base_url: str) -> None:
+    server.knows({TEXT: TREE})
+    server.delay = 0.1
+    patience = Patience(deadline=1.0)
+    parser = CachedParser(OpenAIParser("m", base_url=base_url, patience=patience), ":memory:")
+    task = await _under_way(parser)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(parser.read, TEXT).result(60).query == TREE
+    assert (await task).query == TREE
+    await parser.aclose()
+
+
+async def test_warm_on_a_loop_does_not_wait_for_the_loop(server: ScriptedServer, base_url: str) -> None:
+    server.knows({TEXT: TREE})
+    server.delay = 0.1
+    patience = Patience(deadline=600.0)
+    parser = CachedParser(OpenAIParser("m", base_url=base_url, patience=patience), ":memory:")
+    task = await _under_way(parser)
+    assert parser.warm([TEXT]).asked == 1
+    assert (await task).query == TREE
+    await parser.aclose()
+
+
+def test_no_one_waits_for_the_disk_but_the_one_who_asked(
+    server: ScriptedServer, parser: CachedParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.knows({TEXT: TREE})
+    writing, written = threading.Event(), threading.Event()
+
+    def slow_put(key: object, query: Query) -> None:
+        writing.set()
+        assert written.wait(60)
+
+    monkeypatch.setattr(parser.cache, "put", slow_put)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(parser.read, TEXT)
+        assert writing.wait(60)
+        assert parser(TEXT) == asyncio.run(parser.aread(TEXT)).query == TREE
+        assert not first.done()
+        written.set()
+    assert server.asked[TEXT] == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_does_not_wait_for_its_parents_question(server: ScriptedServer, base_url: str) -> None:
+    server.knows({TEXT: TREE})
+    server.delay = 0.5
+    parser = CachedParser(OpenAIParser("m", base_url=base_url, patience=Patience(deadline=600.0)), ":memory:")
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(parser.read, TEXT)
+        while not server.at_once:
+            time.sleep(0.01)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if parser(TEXT) == TREE else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert first.result().query == TREE
+    assert server.asked[TEXT] == 2
+    parser.close()
+
+
+def test_only_a_models_answers_are_kept() -> None:
+    with pytest.raises(InvalidOption, match=r"HybridParser\(CachedParser"):
+        CachedParser(HybridParser(Concept), ":memory:")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda parser: pickle.loads(pickle.dumps(parser))])
+def test_a_copy_shares_the_file(server: ScriptedServer, parser: CachedParser, copied: Callable[[Any], Any]) -> None:
+    server.knows({TEXT: TREE})
+    assert parser(TEXT) == copied(parser)(TEXT) == TREE
+    assert server.asked[TEXT] == 1
+
+
 def test_warm_asks_for_what_is_missing_with_bounded_concurrency(server: ScriptedServer, parser: CachedParser) -> None:
     texts = [f"a dog and {number} cats" for number in range(1, 21)]
     server.knows({text: Concept("dog") & Concept(text.split(" and ")[1]) for text in texts})
@@ -150,6 +262,8 @@ def test_warm_asks_for_what_is_missing_with_bounded_concurrency(server: Scripted
     assert 1 < server.most_at_once <= 4
     assert set(server.asked.values()) == {1}
     assert parser.warm(texts).asked == 1
+    with pytest.raises(InvalidOption, match="pass a list"):
+        parser.warm(TEXT)
     with pytest.raises(InvalidOption, match="concurrency"):
         parser.warm(texts, concurrency=0)
 
@@ -246,7 +360,7 @@ async def test_a_storm_of_cancellations_leaves_nothing_behind(server: ScriptedSe
             assert answer.query == texts[answer.text]
     for text, tree in texts.items():
         assert (await asyncio.wait_for(parser.aread(text), 10)).query == tree
-    assert parser._flights == {}
+    assert len(parser._flights) == 0
 
 
 def test_threads_and_loops_together(server: ScriptedServer, parser: CachedParser) -> None:

@@ -33,6 +33,30 @@ GROUNDED: list[tuple[str, Query]] = [
     ("no picture without a rainbow", C("rainbow")),
     ("a no parking sign on a fence", C("no parking sign on a fence")),
     ("cat -dog", C("cat") & ~C("dog")),
+    ("dog −cat", C("dog") & ~C("cat")),
+    ("dog，cat", C("dog") & C("cat")),
+    ("a cafe\u0301 and no people", C("café") & ~C("people")),
+    ("a café and no people", C("cafe\u0301") & ~C("people")),
+    ("a cafe and no people", C("café") & ~C("people")),
+    ("İstanbul ferries and no gulls", C("istanbul ferries") & ~C("gulls")),
+    ("firemen and hardly any policewomen", C("fireman") & ~C("policewoman")),
+    ("a t-shirt and no jacket", C("tshirt") & ~C("jacket")),
+    ("a tshirt and no jacket", C("t-shirt") & ~C("jacket")),
+    ('a sign saying "no entry" and no people', C("sign saying “no entry”") & ~C("people")),
+    ("nobody's around the pool", C("pool") & ~C("people")),
+    ("a beach with nobody on it", C("beach") & ~C("humans")),
+    ("a car free street", C("street") & ~C("car")),
+    ("any fruit but apples", C("fruit") & ~C("apples")),
+    ("ein Hund ohne Leine", C("Hund") & ~C("Leine")),
+    ("una calle sin coches", C("calle") & ~C("coches")),
+    ("un parapluie sans personne", C("parapluie") & ~C("personne")),
+    ("gatos o perros", C("gatos") | C("perros")),
+    ("perros y gatos", C("perros") & C("gatos")),
+    ("犬と猫", C("犬") & C("猫")),
+    ("犬か猫", C("犬") | C("猫")),
+    ("没有人的街道", C("街道") & ~C("人")),
+    ("пляж без людей", C("пляж") & ~C("людей")),
+    ("หมาและแมว", C("หมา") & C("แมว")),
 ]
 
 UNGROUNDED: list[tuple[str, Query, str]] = [
@@ -59,6 +83,12 @@ UNGROUNDED: list[tuple[str, Query, str]] = [
     ("a dog chasing a cat", C("dog") & C("cat"), "'and' has no ground"),
     ("a dog and a cat", C("dog") | C("cat"), "'or' has no ground"),
     ("a dog", And(tuple(C("dog") for _ in range(40))), "40 concepts"),
+    ("a free street", C("street") & ~C("free"), "negates 'free'"),
+    ("ein Hund ohne Leine", C("Hund") & ~C("Katze"), "'katze'"),
+    ("ein Hund und eine Katze", C("Hund") & ~C("Katze"), "negates 'Katze'"),
+    ("una playa sin gente", Not(C("una playa sin gente")), "negates"),
+    ("ein Hund und eine Katze", C("Hund") | C("Katze"), "'or' has no ground"),
+    ("犬と猫", C("犬") | C("猫"), "'or' has no ground"),
 ]
 
 

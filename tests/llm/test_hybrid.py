@@ -68,3 +68,14 @@ def test_most_natural_queries_cost_nothing(server: ScriptedServer, parser: Hybri
 
 def test_it_is_a_parser(parser: HybridParser) -> None:
     assert isinstance(parser, DetailedParser)
+
+
+async def test_closing_it_closes_the_model(server: ScriptedServer, base_url: str) -> None:
+    server.knows({UNSURE: TREE})
+    parser = HybridParser(OpenAIParser("m", base_url=base_url))
+    for opened in (1, 2, 3):
+        assert parser(UNSURE) == parser(UNSURE) == TREE
+        assert server.connections == opened
+        parser.close() if opened == 1 else await parser.aclose()
+    HybridParser(Concept).close()  # nothing to close
+    await HybridParser(Concept).aclose()

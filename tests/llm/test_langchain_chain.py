@@ -14,7 +14,7 @@ from langchain_core.language_models import FakeMessagesListChatModel, GenericFak
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_lcse.parser_chain import QueryParserChain, query_parser_chain
-from langchain_openai import ChatOpenAI
+from langchain_openai import AzureChatOpenAI, ChatOpenAI
 
 from lcse_plugins.errors import InvalidOption, ParserOutputError, ParserUnavailable
 from lcse_plugins.parsing.cached import CachedParser
@@ -113,6 +113,59 @@ async def test_an_async_model_that_hangs_is_left_in_time(server: ScriptedServer,
     server.fails(TEXT, [Hang(3)])
     chain = query_parser_chain(llm, patience=Patience(timeout=0.3, max_retries=0))
     assert "TimeoutError" in ((await asyncio.wait_for(chain.aread(TEXT), 2)).error or "")
+
+
+async def test_without_a_connection_patience_decides(read: Read) -> None:
+    llm = ChatOpenAI(model="m", base_url="http://127.0.0.1:9/v1", api_key="k", max_retries=0)  # type: ignore[arg-type]
+    chain = query_parser_chain(llm, on_error="raise", patience=Patience(max_retries=2, first_wait=0.01))
+    with pytest.raises(ParserUnavailable, match="ConnectionRefusedError") as caught:
+        await read(chain, TEXT)
+    assert (caught.value.attempts, caught.value.retryable) == (3, True)
+
+
+@pytest.mark.parametrize(("finish", "requests"), [("length", 2), ("content_filter", 1)])
+async def test_a_reply_that_ended_badly_is_an_unusable_reply(
+    server: ScriptedServer, llm: ChatOpenAI, read: Read, finish: str, requests: int
+) -> None:
+    server.fails(TEXT, [says('{"nodes": [', finish=finish)] * 2)
+    with pytest.raises(ParserOutputError, match=r"cut off|content filter"):
+        await read(query_parser_chain(llm, method="json_schema", on_error="raise"), TEXT)
+    assert server.asked[TEXT] == requests
+
+
+def _model(**options: Any) -> ChatOpenAI:
+    return ChatOpenAI(**{"model": "m", "base_url": "http://one/v1", "api_key": "k", **options})
+
+
+def _deployment(name: str) -> AzureChatOpenAI:
+    return AzureChatOpenAI(azure_deployment=name, azure_endpoint="https://a", api_version="1", api_key="k")  # type: ignore[arg-type]
+
+
+class Named(FakeMessagesListChatModel):
+    """A model whose name is an id."""
+
+    model_id: str
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        return self
+
+
+def test_models_that_may_answer_differently_share_no_memory() -> None:
+    base = query_parser_chain(_model()).fingerprint
+    others = [
+        query_parser_chain(_model(), method="function_calling"),
+        query_parser_chain(_model(base_url="http://two/v1")),
+        query_parser_chain(_model(temperature=1)),
+        query_parser_chain(_model().bind(seed=1)),  # type: ignore[arg-type]
+        query_parser_chain(_model(base_url="http://two/v1").bind(seed=1)),  # type: ignore[arg-type]
+        query_parser_chain(_deployment("large")),
+        query_parser_chain(_deployment("small")),
+        query_parser_chain(Named(model_id="a", responses=[])),
+        query_parser_chain(Named(model_id="b", responses=[])),
+    ]
+    assert len({base, *(other.fingerprint for other in others)}) == 10
+    same = _model(api_key="other", timeout=3, max_retries=7, tags=["mine"], metadata={"run": "1"})
+    assert query_parser_chain(same).fingerprint == base
 
 
 class Scripted(FakeMessagesListChatModel):

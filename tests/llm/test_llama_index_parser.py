@@ -83,6 +83,28 @@ async def test_an_async_model_that_hangs_is_left_in_time(server: ScriptedServer,
     assert "TimeoutError" in (answer.error or "")
 
 
+async def test_without_a_connection_patience_decides(read: Read) -> None:
+    patience = Patience(max_retries=2, first_wait=0.01)
+    parser = LlamaIndexParser(HttpLLM(base_url="http://127.0.0.1:9/v1"), on_error="raise", patience=patience)
+    with pytest.raises(ParserUnavailable, match="ConnectionRefusedError") as caught:
+        await read(parser, TEXT)
+    assert (caught.value.attempts, caught.value.retryable) == (3, True)
+
+
+def test_models_that_may_answer_differently_share_no_memory() -> None:
+    class Other(HttpLLM):
+        pass
+
+    one = HttpLLM(base_url="http://one/v1")
+    others = [
+        HttpLLM(base_url="http://two/v1"),
+        Other(base_url="http://one/v1"),
+        HttpLLM(base_url="http://one/v1", system_prompt="Be brief."),
+    ]
+    assert len({LlamaIndexParser(llm).fingerprint for llm in (one, *others)}) == 4
+    assert LlamaIndexParser(HttpLLM(base_url="http://one/v1")).fingerprint == LlamaIndexParser(one).fingerprint
+
+
 def test_the_prompts_can_be_seen_and_replaced(server: ScriptedServer, llm: HttpLLM) -> None:
     server.knows({TEXT: TREE})
     parser = LlamaIndexParser(llm)

@@ -104,8 +104,32 @@ def test_any_json_gives_a_tree_or_the_one_error(data: Any) -> None:
         assert isinstance(decode(json.dumps(data)), And | Concept | Not | Or | Plain)
 
 
-def test_fenced_json_is_read() -> None:
-    assert decode(f"```json\n{encode(DOG)}\n```") == DOG
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "```json\n{}\n```",
+        "```JSON\n{}\n```",
+        "```\n{}```",
+        "Here is the tree {{as asked}}:\n```json\n{}\n```\nHope this helps.",
+        "<think>\nA dog {{or}} so?\n</think>\n\n{}",
+        "it is a dog</think>```json\n{}\n```",
+        "\ufeff{}",
+        "{}\n\nDone.",
+        "Sure: {}",
+    ],
+)
+def test_json_is_found_among_other_words(wrapped: str) -> None:
+    assert decode(wrapped.format(encode(DOG))) == DOG
+
+
+def test_of_two_objects_none_is_chosen() -> None:
+    with pytest.raises(ParserOutputError, match="not JSON"):
+        decode(f"{encode(DOG)}\n{encode(CAT)}")
+
+
+def test_marks_inside_a_concept_are_only_text() -> None:
+    odd = Concept("a sign </think> ```json {} ```")
+    assert decode(encode(odd)) == odd
 
 
 def test_a_tree_too_large_for_a_reply_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Reading the lists of queries (`queries.txt`, `misread.txt`, `doubtful.txt`) and their compact trees."""
+"""Reading the lists of queries (`queries.txt`, `misread.txt`, `doubtful.txt`, `afresh.txt`) and their compact trees."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, l
 QUERIES = Path(__file__).with_name("queries.txt")
 MISREAD = Path(__file__).with_name("misread.txt")
 DOUBTFUL = Path(__file__).with_name("doubtful.txt")
+AFRESH = Path(__file__).with_name("afresh.txt")
 _TOKEN = re.compile(r"`([^`]*)`|([&|;!()])|([^&|;!()`]+)")
 
 

@@ -30,6 +30,7 @@ from lcse_plugins.query import MAX_TEXT, format_query, is_constrained
         ("no animals except dogs", 'NOT "animals" AND "dogs"'),
         ("all animals but dogs", '"all animals" AND NOT "dogs"'),
         ("playground with nobody in it", '"playground" AND NOT "people"'),
+        ("I don´t want dogs", 'NOT "dogs"'),
         ("a sky with no clouds and a rainbow", '"sky" AND NOT "clouds" AND "rainbow"'),
     ],
 )
@@ -96,6 +97,8 @@ def test_a_contradiction_is_noted() -> None:
         ("cats or dogs without people", False),
         ("rarely seen cars", False),
         ("a house unless it is red", False),
+        ("un perro y un gato, no hay otro", False),
+        ("ein Hund ohne Leine", True),
     ],
 )
 def test_knows_when_it_is_not_sure(text: str, sure: bool) -> None:

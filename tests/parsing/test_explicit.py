@@ -26,6 +26,10 @@ cat, dog, bird = Concept("cat"), Concept("dog"), Concept("bird")
         ("beach -people sunset", And((Concept("beach"), Not(Concept("people")), Concept("sunset")))),
         ('cat -"hot dog"', And((cat, Not(Concept("hot dog"))))),
         ("cat -(dog OR bird)", And((cat, Not(dog | bird)))),
+        ("cat −dog", And((cat, ~dog))),
+        ("no dogs OR no cats", Or((Not(Concept("dogs")), Not(Concept("cats"))))),
+        ("a cat without dogs OR a bird", Or((And((cat, Not(Concept("dogs")))), bird))),
+        ("beach with no people AND sunset", And((And((Concept("beach"), Not(Concept("people")))), Concept("sunset")))),
         ("beach NOT people", And((Concept("beach"), Not(Concept("people"))))),
         ('"red car" "tall person"', Plain((Concept("red car"), Concept("tall person")))),
         ('"red car" NOT "tall person"', Plain((Concept("red car"), Not(Concept("tall person"))))),
@@ -51,7 +55,7 @@ def test_reads(text: str, tree: Query) -> None:
         "salt & pepper shakers", "Tom & Jerry", "a t-shirt", "Paris - France", "-5 degrees", "DOG AND CAT",
         "dogs but NOT cats", "cats, NOT dogs", "either a cat OR a dog", 'a sign that says "no parking"',
         "brand new car", "NOT both cat and dog",
-        "a 5\" pipe", "NOTHING to see", "cats AND/OR dogs",
+        "a 5\" pipe", "NOTHING to see", "cats AND/OR dogs", "dogs WITHOUT collars OR leashes", "no cats OR dogs",
     ],
 )  # fmt: skip
 def test_leaves_english_alone(text: str) -> None:

@@ -17,7 +17,8 @@ PIECES = [
     "no ", "not ", "without ", "a dog ", "cats ", "or ", "and ", "but ", ", ", "either ", "neither ", "nor ", "both ",
     "(", ")", '"', "AND ", "OR ", "NOT ", "-", "!", "&", "|", "-free ", "-less ", "is ", "missing ", "in ", "the park ",
     "nobody ", "except ", "only ", "show me ", "photos of ", ". ", "; ", "not both ", "riding a ", "red ", "“", "”",
-    "'", "don't ", "have ", "any ", "犬 ", "é", "🙂", "\\", "\n", "\t", "\x00", "w/o ", "of ", "such as ", "with ",
+    "'", "don't ", "--no ", "🍕 ", "´", "zero ", "leave ", "out ", "who is ", "No. 5 ", "at least one of the ",
+    "have ", "any ", "犬 ", "é", "🙂", "\\", "\n", "\t", "\x00", "w/o ", "of ", "such as ", "with ",
 ]  # fmt: skip
 
 any_text = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
@@ -59,7 +60,8 @@ def test_a_formatted_tree_reads_back(tree: Query) -> None:
 @pytest.mark.parametrize(
     "piece",
     ["not ", "no a or ", "(", ")", "(a or ", '"', '\\"', "a, ", "either ", "neither a ", "“", "犬", "🙂", "a & ", "-a ",
-     "no a, no b, ", "neither a, ", "a or only ", "no pictures without ",
+     "no a, no b, ", "no cats beach ", "leave a out ", "no a show ", "No Cat ", "one of the cats and ", "no a OR ",
+     "no hat that is ", "neither a, ", "a or only ", "no pictures without ",
      "a-less ", "is missing ", "red or ", "a on ", "NOT ", "((a)) ", "please ", "but no a ", "a riding a ", "\ud800"],
 )  # fmt: skip
 def test_long_and_odd_texts_end_in_bounded_time(piece: str) -> None:
