@@ -122,3 +122,20 @@ def test_similarities_that_are_all_alike_rank_by_chance(order: slice) -> None:
     labels = np.sort(np.random.default_rng(0).random((200, 2)) < 0.4, axis=0)[order]
     fit = fit_calibration(np.full((200, 2), 0.2), labels, objective="retrieval", mus=[0.2], betas=[20.0])
     assert fit.per_operator == pytest.approx(dict.fromkeys(fit.per_operator, 0.5))
+
+
+def test_of_thresholds_that_serve_alike_the_middle_one_is_taken() -> None:
+    labels = np.random.default_rng(0).random((40, 4)) < 0.5
+    fit = fit_calibration(np.where(labels, 0.9, 0.1), labels, mus=np.linspace(0.2, 0.8, 7).tolist(), betas=[20.0])
+    assert fit.accuracy == 1.0
+    assert fit.calibration.mu == pytest.approx(0.5)
+
+
+def test_anchored_scores_hear_what_is_affirmed_alone() -> None:
+    """A BUT-NOT B scores (s_A + min(s_A, 1 - s_B)) / 2: 0.6, 0.1 and 0.5; with B heard too, the last would lead."""
+    similarities = [[0.6, 0.1], [0.1, 0.6], [0.55, 0.55]]
+    config = ScoringConfig(mode="anchored", aggregator="minmax")
+    fit = fit_calibration(
+        similarities, [[1, 0], [0, 1], [1, 1]], objective="retrieval", config=config, mus=[0.5], betas=[20.0]
+    )
+    assert fit.per_operator["BUT-NOT"] == 1.0

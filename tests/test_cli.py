@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 import lcse_plugins
+from lcse_plugins import ImageIndex, LogicScorer, ScoringConfig
 from lcse_plugins.cli import COMMANDS, cli
 from lcse_plugins.errors import LcseError
 
@@ -97,6 +98,15 @@ def test_search_obeys_the_query(index: Path) -> None:
     assert Path(best["path"]) == PHOTOS / "coffee.jpg"
     assert best["score"] == pytest.approx(best["holistic"] + best["correction"])
     assert [(e["concept"], e["negated"]) for e in best["evidence"]] == [("cup", False), ("cat", True)]
+
+
+def test_the_text_of_the_plain_similarity_can_be_chosen(index: Path) -> None:
+    query, config = "a cup and no cat", ScoringConfig(holistic="affirmative")
+    chosen = json.loads(run("search", index, query, "--holistic", "affirmative", "--json").stdout)["results"]
+    assert chosen != json.loads(run("search", index, query, "--json").stdout)["results"]
+    expected = LogicScorer("starter", config=config).search(query, ImageIndex.open(index))
+    assert [result["id"] for result in chosen] == [result.id for result in expected]
+    assert [result["holistic"] for result in chosen] == pytest.approx([result.holistic for result in expected])
 
 
 def test_tiles_find_what_the_whole_picture_misses(tmp_path: Path) -> None:

@@ -241,18 +241,43 @@ def test_one_picture_is_not_a_list() -> None:
         cache.vectors_at("a.png")
 
 
-def test_a_url_named_often_is_fetched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    fetched: list[str] = []
+URLS = [f"http://example.org/{i}.png" for i in range(len(PICTURES))]
+ONLINE = ImageAccess(allow_urls=True)
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The URLs that are fetched; each shows the picture of its number."""
+    asked: list[str] = []
 
     def fetch(url: str, *, access: ImageAccess) -> bytes:
-        fetched.append(url)
-        return PICTURES[0]
+        if not access.allow_urls:
+            raise ImageError(url, "URLs are not fetched")
+        asked.append(url)
+        return PICTURES[URLS.index(url)]
 
     monkeypatch.setattr("lcse_plugins.image_fetch.fetch_image", fetch)
-    cache, url = ImageVectorCache(ToyEncoder()), "http://example.org/a.png"
-    access = ImageAccess(allow_urls=True)
-    found = cache.vectors_at([url, PICTURES[1], url, "no/such.png", url], access=access)
+    return asked
+
+
+def test_a_url_named_often_is_fetched_once(fetched: list[str]) -> None:
+    cache, url = ImageVectorCache(ToyEncoder()), URLS[0]
+    found = cache.vectors_at([url, PICTURES[1], url, "no/such.png", url], access=ONLINE)
     assert [isinstance(vector, ImageError) for vector in found] == [False, False, False, True, False]
     np.testing.assert_array_equal(found[0], found[4])
-    np.testing.assert_array_equal(cache.vectors_at([url], access=access)[0], found[0])
+    np.testing.assert_array_equal(cache.vectors_at([url], access=ONLINE)[0], found[0])
     assert fetched == [url]
+
+
+def test_the_url_used_last_is_kept_longest(fetched: list[str]) -> None:
+    cache = ImageVectorCache(ToyEncoder(), capacity=4)  # two pictures, each by its bytes and by its URL
+    for i in (0, 1, 0, 2, 0):
+        cache.vectors_at([URLS[i]], access=ONLINE)
+    assert fetched == URLS[:3]
+
+
+def test_a_url_that_is_not_allowed_is_refused_though_its_vector_is_kept(fetched: list[str]) -> None:
+    cache = ImageVectorCache(ToyEncoder())
+    cache.vectors_at(URLS[:1], access=ONLINE)
+    assert isinstance(cache.vectors_at(URLS[:1])[0], ImageError)
+    assert not isinstance(cache.vectors_at(URLS[:1], access=ONLINE)[0], ImageError)

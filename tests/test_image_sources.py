@@ -63,6 +63,10 @@ class Handler(BaseHTTPRequestHandler):
         for _ in range(100):
             self.wfile.write(PICTURE)
 
+    def serve_stalls(self) -> None:  # much is announced, nothing comes until the client has left
+        self.body(b"", length=10**10)
+        self.rfile.read(1)
+
     def serve_hop(self) -> None:
         self.redirect("../picture")
 
@@ -243,7 +247,7 @@ def test_a_url_that_gives_no_picture_says_why(web: tuple[str, list[str]], path: 
     assert reason in refusal(f"{web[0]}/{path}", LOCAL)
 
 
-@pytest.mark.parametrize("path", ["picture", "lies"])
+@pytest.mark.parametrize("path", ["picture", "lies", "stalls"])
 def test_a_body_is_cut_at_its_size_announced_or_not(web: tuple[str, list[str]], path: str) -> None:
     access = ImageAccess(allow_urls=True, allow_private_addresses=True, max_bytes=1000)
     assert "1,000 bytes" in refusal(f"{web[0]}/{path}", access)

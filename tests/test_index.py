@@ -12,7 +12,10 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,6 +129,14 @@ def test_a_second_run_encodes_nothing(photos: Path, tmp_path: Path, encoder: Col
     assert (report.added, report.updated, report.removed, report.unchanged) == (0, 0, 0, 23)
     assert again.encoded == 0
     assert vectors_file(tmp_path / "idx").read_bytes() == before
+
+
+def test_a_new_size_tells_of_a_change_that_the_time_hides(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    before = (photos / "00.png").stat()
+    Image.new("RGB", (16, 12), "red").save(photos / "00.png")
+    os.utime(photos / "00.png", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).updated == 1
 
 
 def test_new_changed_moved_and_removed_files_are_followed(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
@@ -485,6 +496,26 @@ def test_two_writers_never_meet(photos: Path, tmp_path: Path, encoder: ColourEnc
             assert len(ImageIndex.open(tmp_path / "idx")) == 10  # reading is free
 
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, batch_size=5, progress=meanwhile)
+    assert len(ImageIndex.open(tmp_path / "idx")) == 23
+
+
+def test_an_index_is_read_as_it_was_at_one_moment(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    connect = sqlite3.connect
+
+    class Disturbed(sqlite3.Connection):
+        """Another process writes just before the files are read; it would have to wait."""
+
+        def execute(self, sql: str, /, *arguments: Any) -> sqlite3.Cursor:
+            if "FROM files" in sql:
+                with closing(connect(tmp_path / "idx" / "index.sqlite", timeout=0)) as other:
+                    with pytest.raises(sqlite3.OperationalError, match="locked"), other:
+                        other.execute("DELETE FROM files")
+            return super().execute(sql, *arguments)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Disturbed))
     assert len(ImageIndex.open(tmp_path / "idx")) == 23
 
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcse_plugins import CLIP_PRESET, Calibration, Candidate, Concept, LogicScorer, Query, ScoringConfig
+from lcse_plugins import CLIP_PRESET, Calibration, Candidate, Concept, EncodedQuery, LogicScorer, Query, ScoringConfig
 from lcse_plugins.encoders import FloatArray
 from lcse_plugins.plan import Plan, make_plan
 from lcse_plugins.query import canonical, concepts
+from lcse_plugins.search import SearchRequest, advance, search_steps
 from lcse_plugins.testing import ToyEncoder
 from tests.strategies import NAMES, trees
 
@@ -99,10 +100,23 @@ def test_bounds_are_never_below_the_score(query: Query, config: ScoringConfig, s
     vectors = rng.standard_normal((50, ENCODER.dimension))
     vectors = np.concatenate([vectors, gallery(30, seed), encoded.matrix, -encoded.matrix])
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    scores, _ = encoded.score_similarities(vectors @ encoded.matrix.T)
     if encoded.plan.bounds is not None:
-        ceiling = np.max([vectors @ bound.vector + bound.offset for bound in encoded.plan.bounds], axis=0)
-        assert np.all(ceiling >= scores - 1e-5)
+        assert_bounded(encoded, vectors)
+
+
+@pytest.mark.parametrize("gamma_and", [-4.0, -1.0, -0.5, 0.5, 1.0])
+def test_bounds_hold_for_a_conjunction_of_any_softness(gamma_and: float) -> None:
+    vectors = np.random.default_rng(0).standard_normal((500, ENCODER.dimension)).astype(np.float32)
+    config = ScoringConfig(mode="factored", gamma_and=gamma_and)
+    encoded = LogicScorer(ENCODER, config=config).encode(A & B)
+    assert_bounded(encoded, vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+def assert_bounded(encoded: EncodedQuery, vectors: FloatArray) -> None:
+    assert encoded.plan.bounds is not None
+    scores, _ = encoded.score_similarities(vectors @ encoded.matrix.T)
+    ceiling = np.max([vectors @ bound.vector + bound.offset for bound in encoded.plan.bounds], axis=0)
+    assert np.all(ceiling >= scores - 1e-5)
 
 
 @settings(deadline=None, max_examples=60)
@@ -131,6 +145,20 @@ def test_a_negation_is_one_search() -> None:
     found = LogicScorer(ENCODER).search(~A, source, limit=5, depth=5)
     assert found.exact
     assert source.fetched == 5
+
+
+def test_what_has_no_vector_takes_no_place_among_the_best() -> None:
+    source, scorer = Flat(gallery(60, 0)), LogicScorer(ENCODER)
+    steps = search_steps(scorer.encode(~A), limit=5, depth=8, exact=True)
+    step = advance(steps)
+    while isinstance(step, SearchRequest):
+        step = advance(steps, [[*[None] * 6, *source.nearest(vector, step.depth)[6:]] for vector in step.vectors])
+    assert step.exact
+    assert [r.id for r in step] == [r.id for r in scorer.rank(~A, source.vectors)[6:11]]
+
+
+def test_a_search_is_at_least_as_deep_as_what_is_wanted() -> None:
+    assert len(LogicScorer(ENCODER).search(A & ~B, Flat(gallery(200, 0)), limit=60, depth=2)) == 60
 
 
 def test_an_approximate_source_proves_nothing() -> None:

@@ -36,6 +36,7 @@ from lcse_plugins.errors import (
     QueryError,
     UnknownEncoder,
 )
+from lcse_plugins.evidence import ConceptEvidence
 from lcse_plugins.pool import BLOCK, top_indices
 from lcse_plugins.query import concepts
 from lcse_plugins.testing import ToyEncoder, toy_gallery
@@ -73,6 +74,18 @@ def test_a_result_carries_its_reason(gallery: Any) -> None:
     assert re.search(r"no person ✓ \d+ % seen", line)
     assert line == f"{best.id}: {best.reason}"
     assert "\n" not in line
+
+
+@pytest.mark.parametrize("query", [QUERY | ~UMBRELLA, ~UMBRELLA | QUERY])
+def test_what_is_wanted_somewhere_is_not_excluded(query: Query, gallery: Any) -> None:
+    scorer, candidates = gallery
+    evidence = scorer.rank(query, candidates)[0].evidence
+    assert {item.concept: item.negated for item in evidence} == {"umbrella": False, "person": True}
+
+
+def test_evidence_of_one_half_counts_as_seen() -> None:
+    assert ConceptEvidence("cat", negated=False, similarity=0.0, probability=0.5).fits
+    assert not ConceptEvidence("cat", negated=True, similarity=0.0, probability=0.5).fits
 
 
 def test_an_encoder_may_be_named() -> None:
@@ -157,6 +170,15 @@ def test_min_truth_is_a_hard_filter(gallery: Any) -> None:
     assert {r.id for r in kept} == {"umbrella", "umbrella bench"}
     assert all(r.truth >= 0.5 for r in kept)
     assert scorer.rank(UMBRELLA & ~UMBRELLA, candidates, min_truth=0.9) == []
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_a_truth_of_min_truth_itself_is_enough(limit: int | None) -> None:
+    shares = np.array([0.9, 0.5, 0.0])  # the second has a truth of one half, to the last bit
+    encoder = ToyEncoder({"dog": [1.0, 0.0]})
+    scorer = LogicScorer(encoder, calibration=Calibration(mu=0.5, beta=20.0))
+    ranking = scorer.rank("no dog", np.stack([shares, np.sqrt(1.0 - shares**2)], axis=1), limit=limit, min_truth=0.5)
+    assert [r.id for r in ranking] == [2, 1]
 
 
 def test_which_text_gives_the_similarity() -> None:

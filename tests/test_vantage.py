@@ -38,9 +38,12 @@ def test_a_few_finite_vectors_in_different_directions(query: Query, mode: str, a
 
 def test_every_branch_has_its_own() -> None:
     ways = LogicScorer(ENCODER).encode((A & ~B) | (C & ~D)).plan.candidates
+    own = []
     for wanted, unwanted in (("dog", "cat"), ("red car", "person")):
         image, spoiled = ENCODER.encode_images([wanted, f"{wanted} {unwanted}"])
         assert max(ways @ image) > max(ways @ spoiled)
+        own.append(int(np.argmax(ways @ image)))
+    assert own[0] != own[1]
 
 
 def test_a_wide_or_stays_within_bounds() -> None:

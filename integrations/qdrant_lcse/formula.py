@@ -34,7 +34,7 @@ SMALL_TREE = 3
 PENALTY = 1e7
 """What a unit of logit below the demanded truth costs: far more than any score."""
 
-CERTAIN = 17.0
+CERTAIN = 24.0 * math.log(2.0)
 """Logit from which a truth is one in float32."""
 
 

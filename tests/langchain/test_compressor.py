@@ -137,6 +137,13 @@ def test_another_scorer_takes_effect_whole(encoder: ToyEncoder, pictures: list[P
     ).compress_documents(documents, "red")
 
 
+def test_another_vectors_function_takes_effect(compressor: LogicCompressor, encoder: ToyEncoder) -> None:
+    documents = [Document(page_content=name) for name in ("umbrella", "umbrella person")]
+    assert compressor.compress_documents(documents, QUERY)[0].page_content == "umbrella"
+    compressor.vectors = lambda found: encoder.encode_texts(["umbrella person", "umbrella"]).tolist()
+    assert compressor.compress_documents(documents, QUERY)[0].page_content == "umbrella person"
+
+
 def test_a_shared_cache_is_used_though_it_is_empty(
     scorer: LogicScorer, encoder: ToyEncoder, pictures: list[Path]
 ) -> None:

@@ -108,10 +108,13 @@ def test_reasons_and_pictures_come_in_order(retriever: LogicRetriever) -> None:
     assert message.status == "success"
 
 
-async def test_asynchronously_it_says_the_same(retriever: LogicRetriever) -> None:
+@pytest.mark.parametrize("k", [1, 3])
+async def test_asynchronously_it_says_the_same(retriever: LogicRetriever, k: int) -> None:
     tool = logic_search_tool(retriever)
-    request = ToolCall(name=tool.name, args={"query": "umbrella and no person", "k": 3}, id="call-1", type="tool_call")
-    assert await tool.ainvoke(request) == call(tool, query="umbrella and no person", k=3)
+    request = ToolCall(name=tool.name, args={"query": "umbrella and no person", "k": k}, id="call-1", type="tool_call")
+    message = await tool.ainvoke(request)
+    assert message == call(tool, query="umbrella and no person", k=k)
+    assert len(message.artifact) == k
 
 
 @pytest.mark.parametrize("max_bytes", [200_000, 60_000, 10_000])

@@ -157,6 +157,23 @@ def test_a_calibration_may_be_named_by_its_file(tmp_path: Path) -> None:
         LogicPostprocessor(calibration="no/such.json")  # type: ignore[arg-type]
 
 
+def test_a_batch_size_changed_later_counts(image_nodes: list[ImageNode]) -> None:
+    taken: list[tuple[int, int | None]] = []
+
+    class Counting(PaintedEncoder):
+        def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
+            rows = super().encode_images(images, batch_size=batch_size)
+            taken.append((len(rows), batch_size))
+            return rows
+
+    nodes = [NodeWithScore(node=node) for node in image_nodes]
+    postprocessor = LogicPostprocessor(encoder=Counting(), batch_size=4)
+    postprocessor.postprocess_nodes(nodes[:4], query_str=QUERY)
+    postprocessor.batch_size = 1
+    postprocessor.postprocess_nodes(nodes[4:6], query_str=QUERY)
+    assert taken == [(4, 4), (1, 1), (1, 1)]
+
+
 def test_an_encoder_and_a_calibration_that_do_not_fit_are_refused_on_use(retrieved: list[NodeWithScore]) -> None:
     with pytest.raises(UnknownEncoder):
         LogicPostprocessor(encoder="nonsense").postprocess_nodes(retrieved, query_str=QUERY)

@@ -109,6 +109,23 @@ async def test_a_multi_modal_index_gives_images_by_logic_and_texts_by_words(
     assert encoder.images_encoded == encoded
 
 
+async def test_an_embedding_given_for_the_images_is_not_used_for_the_texts(
+    mixed: MultiModalVectorStoreIndex, encoder: PaintedEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = mixed.as_retriever(similarity_top_k=1, image_similarity_top_k=4)
+    texts_by = base.text_retrieve  # searches with the embedding given, unlike its asynchronous twin
+
+    async def later(bundle: QueryBundle) -> list[NodeWithScore]:
+        return texts_by(bundle)
+
+    monkeypatch.setattr(base, "atext_retrieve", later)
+    retriever = LogicRetriever(base, LogicPostprocessor(encoder=encoder))
+    given = encoder.encode_texts(["dog"])[0].tolist()
+    expected = retriever.retrieve("no dog")
+    assert retriever.retrieve(QueryBundle("no dog", embedding=given)) == expected
+    assert await retriever.aretrieve(QueryBundle("no dog", embedding=given)) == expected
+
+
 class Recorder(BaseRetriever):
     """Gives the same nodes for every query, and remembers how it was asked."""
 

@@ -131,6 +131,17 @@ def test_a_picture_that_moved_gets_its_new_path(folder: Path, tmp_path: Path, em
     client.close()
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_of_equal_pictures_the_first_names_the_path(tmp_path: Path, together: bool) -> None:
+    client, paths = QdrantClient(":memory:"), [tmp_path / "a.png", tmp_path / "b.png"]
+    for path in paths:
+        Image.new("RGB", (9, 9), "red").save(path)
+    for batch in [paths] if together else [[path] for path in paths]:
+        index_images(client, "photos", batch, ENCODER, progress=False)
+    (record,) = client.scroll("photos")[0]
+    assert (record.payload or {})["path"] == str(paths[0])
+
+
 def test_pictures_without_vectors_of_the_name_are_not_called_present(folder: Path) -> None:
     client = QdrantClient(":memory:")
     params = models.VectorParams(size=16, distance=models.Distance.COSINE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 from uuid import UUID
 
 import numpy as np
@@ -13,8 +13,9 @@ import pytest
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_lcse import AsyncLogicSearch, LogicSearch
 from qdrant_lcse.embedded import EmbeddedClient
+from qdrant_lcse.options import QueryOptions
 
-from lcse_plugins import Concept, LogicScorer, VectorPool
+from lcse_plugins import Calibration, Concept, LogicScorer, VectorPool
 from lcse_plugins.errors import CollectionError, InvalidOption
 from lcse_plugins.testing import ToyEncoder
 from tests.qdrant.backends import ENCODER, OPERATORS, PERSON, SCORER, UMBRELLA, fill, image_vectors
@@ -169,6 +170,19 @@ def watched(client: QdrantClient | EmbeddedClient, monkeypatch: pytest.MonkeyPat
     return sent
 
 
+@pytest.mark.parametrize("min_truth", [1.0 - 1e-12, 1.0])
+def test_near_certainty_is_demanded_alike_everywhere(client: QdrantClient, min_truth: float) -> None:
+    for query, beta, count in ((BUT_NOT, 80.0, 2), (~UMBRELLA & ~PERSON, 60.0, 25)):
+        steep = LogicScorer(ENCODER, calibration=Calibration(mu=0.35, beta=beta))
+        found = []
+        for execution in EXECUTIONS:
+            search = LogicSearch(client, "photos", steep, execution=execution)  # type: ignore[arg-type]
+            hits = search.query(query, min_truth=min_truth, limit=120, candidates=2000)
+            found.append([point.id for point in hits])
+        assert len(found[0]) == count
+        assert found[1] == found[2] == found[0]
+
+
 def test_one_negation_is_one_plain_search(client: QdrantClient, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = watched(client, monkeypatch)
     hits = LogicSearch(client, "photos", SCORER, execution="nested").query("no umbrella")
@@ -293,6 +307,14 @@ def test_auto_scores_here_what_no_formula_can_hold(tmp_path: Path) -> None:
             LogicSearch(made, "photos", SCORER, execution="nested").query(deep)
 
 
+def test_a_graph_proves_nothing_however_deep_it_is_searched(tmp_path: Path) -> None:
+    with EmbeddedClient(tmp_path) as made:
+        fill(made, "photos", VECTORS)
+        search = LogicSearch(made, "photos", SCORER, execution="client")
+        assert not search.query(BUT_NOT, candidates=10_000).exact
+        assert search.query(BUT_NOT, candidates=10_000, exact=True).exact
+
+
 def test_a_collection_made_anew_is_looked_at_anew() -> None:
     made = QdrantClient(":memory:")
     fill(made, "photos", VECTORS)
@@ -332,6 +354,68 @@ async def test_the_asynchronous_face_gives_the_same_answer(client: QdrantClient,
     assert len(await search.query_batch([BUT_NOT, UMBRELLA], limit=2)) == 2
     with pytest.raises(CollectionError, match="not found"):
         await AsyncLogicSearch(made, "nowhere", SCORER).query(BUT_NOT)
+
+
+UNUSUAL: Any = {
+    "limit": 3,
+    "query_filter": models.Filter(must=[models.FieldCondition(key="tenant", match=models.MatchValue(value=2))]),
+    "candidates": 50,
+    "exact": True,
+    "min_truth": 0.9,
+    "offset": 2,
+    "with_payload": ["tenant"],
+    "with_vectors": True,
+    "search_params": models.SearchParams(hnsw_ef=77),
+    "timeout": 9,
+}
+
+
+class Recorder:
+    """A client that remembers what it is asked, and asks another."""
+
+    def __init__(self, client: EmbeddedClient) -> None:
+        self.client, self.asked = client, list[tuple[str, dict[str, Any]]]()
+
+    def ask(self, method: str, arguments: dict[str, Any]) -> Any:
+        self.asked.append((method, arguments))
+        return getattr(self.client, method)(**arguments)
+
+    def get_collection(self, **arguments: Any) -> Any:
+        return self.ask("get_collection", arguments)
+
+    def query_batch_points(self, **arguments: Any) -> Any:
+        return self.ask("query_batch_points", arguments)
+
+    def retrieve(self, **arguments: Any) -> Any:
+        return self.ask("retrieve", arguments)
+
+
+class AwaitedRecorder(Recorder):
+    async def get_collection(self, **arguments: Any) -> Any:
+        return super().get_collection(**arguments)
+
+    async def query_batch_points(self, **arguments: Any) -> Any:
+        return super().query_batch_points(**arguments)
+
+    async def retrieve(self, **arguments: Any) -> Any:
+        return super().retrieve(**arguments)
+
+
+async def test_both_faces_ask_for_every_option_alike(tmp_path: Path) -> None:
+    with EmbeddedClient(tmp_path) as engine:
+        fill(engine, "photos", VECTORS)
+
+        def asked(**options: Any) -> Any:
+            client: Any = Recorder(engine)
+            LogicSearch(client, "photos", SCORER, execution="client").query(BUT_NOT, **options)
+            return client.asked
+
+        assert set(UNUSUAL) == set(get_type_hints(QueryOptions))
+        for option, value in UNUSUAL.items():
+            client: Any = AwaitedRecorder(engine)
+            await AsyncLogicSearch(client, "photos", SCORER, execution="client").query(BUT_NOT, **{option: value})
+            assert client.asked == asked(**{option: value}), option
+            assert client.asked != asked(), option
 
 
 def test_another_encoder_of_the_same_length_still_answers(client: QdrantClient) -> None:
