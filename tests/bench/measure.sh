@@ -1,14 +1,16 @@
 #!/bin/sh
-# Makes every kept result of quality anew, from the root of the repository: tests/bench/measure.sh [folder of photographs].
+# Makes every kept result of quality anew, from the root of the repository: tests/bench/measure.sh FOLDER, where FOLDER
+# holds photographs and photos.jsonl, a line {"file": name, "classes": {name: count}, "captions": [text]} for each.
 # `chosen`: μ and β as half A gives them without labels, rounded (calibrate.json); elsewhere the encoder's preset is used.
 # `timing` and `qdrant` are measured on an idle machine: lcse bench timing | qdrant --images "$photos", with
 # --out tests/bench/results.
 set -eu
-photos=${1:-../shared/data/photos}
+mkdir -p build
+ln -sfn "$(realpath "$1")" build/photos
+photos=build/photos
 labels=$photos/photos.jsonl
 keep="--cache build/vectors --out tests/bench/results"
 chosen="--mu 0.1 --beta 7.5"
-mkdir -p build
 
 lcse bench calibrate "$labels" --half A $keep --name calibrate
 lcse bench calibrate "$labels" --half A --mode anchored $keep --name calibrate-anchored
