@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import TypeVar
 
 from lcse_plugins.errors import InvalidOption, QueryError
 
-__all__ = ["check_count", "check_letters", "is_whole", "pictures_of", "texts_of"]
+__all__ = ["check_count", "check_letters", "check_limits", "is_whole", "pictures_of", "texts_of"]
 
 Picture = TypeVar("Picture")
 
@@ -21,13 +21,25 @@ def is_whole(value: object) -> bool:
 
 
 def check_count(name: str, value: int) -> None:
-    """Refuse what is not a whole number of at least 1.
+    """Refuse what is no positive whole number.
 
     Raises:
         InvalidOption: it is none.
     """
     if not is_whole(value) or value < 1:
-        raise InvalidOption(f"{name} is a whole number and at least 1, not {value!r}")
+        raise InvalidOption(f"{name} is a positive whole number, not {value!r}")
+
+
+def check_limits(limit: int | None, min_truth: float | None, *, name: str = "limit") -> None:
+    """Refuse a limit that is no positive whole number, and a truth outside [0, 1]; None is no limit.
+
+    Raises:
+        InvalidOption: either is out of its range.
+    """
+    if limit is not None:
+        check_count(name, limit)
+    if min_truth is not None and not (isinstance(min_truth, Real) and 0.0 <= min_truth <= 1.0):
+        raise InvalidOption(f"min_truth lies between 0 and 1, not {min_truth!r}")
 
 
 def check_letters(text: str) -> None:
@@ -57,7 +69,7 @@ def texts_of(texts: Iterable[str], *, name: str = "texts") -> list[str]:
     return listed
 
 
-def pictures_of(images: Iterable[Picture]) -> Iterator[Picture]:
+def pictures_of(images: Iterable[Picture], *, name: str = "images") -> Iterator[Picture]:
     """The pictures, one by one.
 
     Raises:
@@ -66,4 +78,4 @@ def pictures_of(images: Iterable[Picture]) -> Iterator[Picture]:
     if not isinstance(images, str | bytes | bytearray | PathLike):
         with suppress(TypeError):
             return iter(images)
-    raise InvalidOption("images is a list of pictures, not one; wrap it as [image]")
+    raise InvalidOption(f"{name} is a list of pictures, not one; wrap it as [image]")

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lcse_plugins.arguments import is_whole
+from lcse_plugins.arguments import check_count, is_whole
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.edit import score_tree
@@ -102,8 +102,9 @@ def fit_calibration(
         InvalidOption: the objective is unknown, there is nothing to try, or μ and β have no part in the mode.
     """
     table, truth = _checked(similarities, labels)
-    if (mus is not None and not len(mus)) or not len(betas) or not is_whole(max_pairs) or max_pairs < 1:
-        raise InvalidOption("give at least one μ, one β and one pair of concepts to try")
+    check_count("max_pairs", max_pairs)
+    if (mus is not None and not len(mus)) or not len(betas):
+        raise InvalidOption("give at least one μ and one β to try")
     if not is_whole(seed) or seed < 0:
         raise InvalidOption(f"seed is a whole number and not negative, not {seed!r}")
     if config.mode == "holistic":

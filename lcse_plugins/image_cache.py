@@ -64,7 +64,7 @@ class ImageVectorCache:
             InvalidOption: one picture was given where a list of them is due.
         """
         found: list[FloatArray | ImageError] = []
-        for chunk in _chunks(map(_checked, pictures_of(pictures)), self._batch_size):
+        for chunk in _chunks(map(_checked, pictures_of(pictures, name="pictures")), self._batch_size):
             keyed = [(picture, content_hash(picture) if isinstance(picture, bytes) else "") for picture in chunk]
             vectors = self._of({key: picture for picture, key in keyed if isinstance(picture, bytes)})
             found.extend(picture if isinstance(picture, ImageError) else vectors[key] for picture, key in keyed)
@@ -77,7 +77,7 @@ class ImageVectorCache:
 
         A URL once fetched is taken to show the same picture as long as its vector is kept. Files are read each time.
         """
-        listed = list(pictures_of(locations))
+        listed = list(pictures_of(locations, name="locations"))
         urls = dict.fromkeys(filter(_is_url, listed))
         others = [location for location in listed if not _is_url(location)]
         found = self._fetched(urls) if access.allow_urls else {}

@@ -120,7 +120,7 @@ def read_images(
         except ImageError as error:
             return error
 
-    return map_ahead(read, pictures_of(locations), workers=workers, prefetch=max(workers, 1))
+    return map_ahead(read, pictures_of(locations, name="locations"), workers=workers, prefetch=max(workers, 1))
 
 
 def _from_path(path: str | Path, access: ImageAccess) -> bytes:

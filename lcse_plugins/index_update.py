@@ -12,6 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from PIL import Image
 
+from lcse_plugins.arguments import check_count
 from lcse_plugins.encoders.images import MAX_BYTES, content_hash, load_image, map_ahead, walk_images
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError, IndexFileError, InvalidOption
@@ -59,8 +60,7 @@ def update_index(
     progress: Callable[[int, int], None] | None,
 ) -> IndexReport:
     """What `ImageIndex.build` does."""
-    if batch_size < 1:
-        raise InvalidOption(f"batch_size is at least 1, not {batch_size}")
+    check_count("batch_size", batch_size)
     if dtype not in (None, *get_args(RowType)):
         raise InvalidOption(f"unknown dtype {dtype!r}; choose one of {', '.join(get_args(RowType))}")
     if tiles not in (None, *TILES):

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lcse_plugins.arguments import check_limits
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.encoded import EncodedQuery
@@ -29,7 +30,7 @@ from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, read_wi
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import Concept, Query, canonical, concepts, describe, is_tree, ordered
 from lcse_plugins.results import Candidate, Ranking
-from lcse_plugins.search import VectorSource, check_limits, rank_pool, search_source
+from lcse_plugins.search import VectorSource, rank_pool, search_source
 
 __all__ = ["Candidates", "LogicScorer"]
 

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from lcse_plugins.arguments import is_whole
+from lcse_plugins.arguments import check_count, check_limits
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.errors import InvalidCandidate, InvalidOption
+from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate, Ranked, Ranking
 
@@ -31,7 +30,6 @@ __all__ = [
     "SearchRequest",
     "VectorSource",
     "advance",
-    "check_limits",
     "rank_pool",
     "search_source",
     "search_steps",
@@ -69,18 +67,6 @@ class SearchRequest:
 
 Answers: TypeAlias = Sequence[Sequence[Candidate | None]]
 """For each search its candidates in order; None stands for one that was found but has no vector to score."""
-
-
-def check_limits(limit: int | None, min_truth: float | None) -> None:
-    """Refuse a limit that is no positive whole number, and a truth outside [0, 1].
-
-    Raises:
-        InvalidOption: either is out of its range.
-    """
-    if limit is not None and not (is_whole(limit) and limit > 0):
-        raise InvalidOption(f"limit is a positive whole number, not {limit!r}")
-    if min_truth is not None and not (isinstance(min_truth, Real) and 0.0 <= min_truth <= 1.0):
-        raise InvalidOption(f"min_truth lies between 0 and 1, not {min_truth!r}")
 
 
 def rank_pool(
@@ -133,6 +119,7 @@ def search_steps(
         The ranking; its `exact` is true only when that was proved.
     """
     check_limits(limit, min_truth)
+    check_count("depth", depth)
     plan, depth = encoded.plan, max(depth, limit)
     seen: dict[Hashable, Candidate] = {}
     while True:

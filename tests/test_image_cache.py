@@ -173,7 +173,7 @@ def test_vectors_that_cannot_be_used_are_refused(rows: FloatArray, monkeypatch: 
 
 @pytest.mark.parametrize("options", [{"capacity": 0}, {"batch_size": 0}])
 def test_sizes_out_of_range_are_refused(options: dict[str, int]) -> None:
-    with pytest.raises(InvalidOption, match="at least 1"):
+    with pytest.raises(InvalidOption, match="positive whole number"):
         ImageVectorCache(ToyEncoder(), **options)
 
 

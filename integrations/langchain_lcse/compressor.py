@@ -15,16 +15,17 @@ from langchain_lcse.child_runs import arun_as_child, run_as_child
 from langchain_lcse.documents import ranked_documents
 from langchain_lcse.images import image_location
 from langchain_lcse.vectors import DocumentVectors, VectorFunction
+from lcse_plugins.arguments import check_limits
 from lcse_plugins.checked_options import CheckedOptions
 from lcse_plugins.encoded import EncodedQuery
-from lcse_plugins.errors import InvalidOption, LcseError
+from lcse_plugins.errors import LcseError
 from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
 from lcse_plugins.made_once import MadeOnce
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate
 from lcse_plugins.scorer import LogicScorer
-from lcse_plugins.search import check_limits, rank_pool
+from lcse_plugins.search import rank_pool
 
 __all__ = ["LogicCompressor"]
 
@@ -60,9 +61,7 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
 
     def model_post_init(self, context: Any, /) -> None:
         """Check the numbers."""
-        if self.top_n is not None and self.top_n < 1:
-            raise InvalidOption(f"top_n is positive, or None for all, not {self.top_n}")
-        check_limits(None, self.min_truth)
+        check_limits(self.top_n, self.min_truth, name="top_n")
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from langchain_core.embeddings import Embeddings
 
+from lcse_plugins.arguments import check_count
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import InvalidOption
@@ -44,8 +45,7 @@ class LcseEmbeddings(Embeddings):
     ) -> None:
         if documents not in get_args(DocumentKind):
             raise InvalidOption(f"documents are {' or '.join(get_args(DocumentKind))}, not {documents!r}")
-        if batch_size < 1:
-            raise InvalidOption(f"batch_size is at least 1, not {batch_size}")
+        check_count("batch_size", batch_size)
         self.encoder = load_encoder(encoder)
         self.documents = documents
         self.batch_size = batch_size

@@ -3,7 +3,7 @@
 chain = query_parser_chain(ChatOpenAI(model="gpt-4.1-mini"))
 chain.invoke("an umbrella and no person")            # a Query
 (chain | format_query).invoke("a cat or a dog")
-LogicRetriever(..., parser=chain)
+LogicRetriever(source=store, scorer=LogicScorer(encoder, parser=chain))
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from langchain_core.documents import Document
 
+from lcse_plugins.arguments import check_count, check_limits
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.search import check_limits
 
 __all__ = ["WORDS", "DocumentSource", "SearchTerms", "Wanted"]
 
@@ -38,10 +38,8 @@ class Wanted:
     search_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("k", "fetch_k"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidOption(f"{name} is a positive whole number, not {value!r}")
+        check_count("k", self.k)
+        check_count("fetch_k", self.fetch_k)
         check_limits(None, self.min_truth)
 
 

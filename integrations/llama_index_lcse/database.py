@@ -13,12 +13,12 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, ImageNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
+from lcse_plugins.arguments import check_limits
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.image_sources import ImageLocation
 from lcse_plugins.keywords import keywords
 from lcse_plugins.picture_keys import picture_in
 from lcse_plugins.results import Ranked, Ranking
-from lcse_plugins.search import check_limits
 from llama_index_lcse.node_ranking import packed, told
 
 __all__ = ["DatabaseRetriever"]
@@ -77,7 +77,8 @@ def _arguments(options: Mapping[str, Any], **given: Any) -> dict[str, Any]:
             if options.get(name) not in (None, value):
                 raise InvalidOption(f"{name} is given twice: {value!r}, and {options[name]!r} in options")
             arguments[name] = value
-    check_limits(arguments["limit"], arguments["min_truth"])
+    name = "top_n" if given["limit"] is not None else "limit"
+    check_limits(arguments["limit"], arguments["min_truth"], name=name)
     return arguments
 
 

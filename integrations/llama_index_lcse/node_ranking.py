@@ -9,13 +9,14 @@ from typing import Any, Literal, TypeAlias
 
 from llama_index.core.schema import NodeWithScore
 
+from lcse_plugins.arguments import check_limits
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import leaves
 from lcse_plugins.results import Candidate, Ranked
-from lcse_plugins.search import check_limits, rank_pool
+from lcse_plugins.search import rank_pool
 
 __all__ = ["METADATA_KEY", "RETRIEVAL_SCORE_KEY", "OnMissing", "packed", "rank_nodes", "told"]
 

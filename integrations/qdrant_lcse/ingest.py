@@ -16,6 +16,7 @@ from qdrant_client import QdrantClient, models
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from lcse_plugins.arguments import check_count
 from lcse_plugins.encoders.images import content_hash, iter_images, walk_images
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
@@ -91,8 +92,7 @@ def index_images(
         ImageError: there is no such folder.
         SearchUnavailable: Qdrant did not answer.
     """
-    if batch_size < 1:
-        raise InvalidOption(f"batch_size is at least 1, not {batch_size}")
+    check_count("batch_size", batch_size)
     if iscoroutinefunction(client.get_collection):
         raise InvalidOption(f"pictures are stored with a QdrantClient, not {type(client).__name__}")
     encoder = load_encoder(encoder)

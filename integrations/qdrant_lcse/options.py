@@ -8,9 +8,8 @@ from typing import Any, TypeAlias, TypedDict
 
 from qdrant_client import models
 
-from lcse_plugins.arguments import is_whole
+from lcse_plugins.arguments import check_count, check_limits, is_whole
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.search import check_limits
 
 __all__ = ["Options", "QueryOptions", "WithPayload", "WithVectors"]
 
@@ -53,13 +52,11 @@ class Options:
     timeout: int | None = None
 
     def __post_init__(self) -> None:
-        if self.limit is None:
-            raise InvalidOption("limit is a positive whole number, not None")
-        check_limits(self.limit, self.min_truth)
+        check_count("limit", self.limit)
+        check_limits(None, self.min_truth)
         if not is_whole(self.offset) or self.offset < 0:
             raise InvalidOption(f"offset is a whole number from 0 on, not {self.offset!r}")
-        if not is_whole(self.candidates) or self.candidates < 1:
-            raise InvalidOption(f"candidates is a positive whole number, not {self.candidates!r}")
+        check_count("candidates", self.candidates)
         if self.timeout is not None and (not is_whole(self.timeout) or self.timeout <= 0):
             raise InvalidOption(f"timeout is a positive whole number of seconds, not {self.timeout!r}")
         for name, kind in (("query_filter", models.Filter), ("search_params", models.SearchParams)):

@@ -25,7 +25,6 @@ from qdrant_lcse.schema import VectorSchema, check_unit_sample, read_schema
 
 __all__ = [
     "Call",
-    "Calls",
     "Fetch",
     "Manner",
     "Searches",
@@ -82,7 +81,6 @@ class Manner:
 
 
 Steps: TypeAlias = Generator["Searches | Fetch", Any, Hits]
-Calls: TypeAlias = Generator[Call, Any, Any]
 
 
 def learn_schema(collection: str, vector_name: str | None) -> Generator[Call, Any, VectorSchema]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lcse_plugins.arguments import check_count
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.ranks import mid_ranks
 
@@ -13,7 +14,6 @@ __all__ = [
     "best_first",
     "finite",
     "precision_at",
-    "recall_at",
     "spearman",
     "standing_before",
 ]
@@ -44,14 +44,8 @@ def standing_before(scores: ArrayLike, item: int) -> int:
 
 def precision_at(scores: ArrayLike, relevant: ArrayLike, k: int) -> float:
     """Share of the k best that are relevant; fewer than k items count as k."""
-    if k < 1:
-        raise InvalidOption(f"k is at least 1, not {k}")
+    check_count("k", k)
     return float(np.asarray(relevant, dtype=bool)[best_first(scores)[:k]].sum()) / k
-
-
-def recall_at(scores: ArrayLike, relevant: ArrayLike, k: int) -> float:
-    """1 when one of the k best is relevant, else 0: the recall of caption-to-image retrieval."""
-    return float(precision_at(scores, relevant, k) > 0)
 
 
 def area_under_curve(scores: ArrayLike, relevant: ArrayLike) -> float:

@@ -19,6 +19,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from lcse_plugins.arguments import check_count
 from lcse_plugins.errors import InvalidOption, QueryError
 from lcse_plugins.query import Query, from_json, to_json
 
@@ -62,8 +63,7 @@ class ParseCache:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, max_entries: int = 100_000) -> None:
-        if max_entries < 1:
-            raise InvalidOption(f"max_entries is at least 1, not {max_entries}")
+        check_count("max_entries", max_entries)
         self.path = os.fspath(path)
         self.max_entries = max_entries
         self.notes: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from lcse_plugins.arguments import check_count, texts_of
 from lcse_plugins.errors import InvalidOption, LcseError
 from lcse_plugins.off_loop import wait
 from lcse_plugins.parsing.cache import CacheKey, ParseCache
@@ -128,11 +129,8 @@ class CachedParser:
         Raises:
             InvalidOption: `texts` is a single text, or the concurrency is below 1.
         """
-        if isinstance(texts, str):
-            raise InvalidOption("warm takes many texts; for one, pass a list of it")
-        if concurrency < 1:
-            raise InvalidOption(f"concurrency is at least 1, not {concurrency}")
-        distinct = list(dict.fromkeys(texts))
+        check_count("concurrency", concurrency)
+        distinct = list(dict.fromkeys(texts_of(texts)))
         missing = [text for text in distinct if self.cache.get(self._key(text)) is None]
         failed: dict[str, str] = {}
         read = partial(self._read, stopped=_running_loop())

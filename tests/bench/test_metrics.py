@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcse_plugins.bench.metrics import area_under_curve, precision_at, recall_at, spearman, standing_before
+from lcse_plugins.bench.metrics import area_under_curve, precision_at, spearman, standing_before
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.ranks import mid_ranks
 
@@ -29,8 +29,6 @@ def test_precision_counts_the_first_k() -> None:
     assert precision_at([0.1, 0.9, 0.5], [True, True, False], 2) == 0.5
     assert precision_at([0.1, 0.9], [True, True], 10) == 0.2
     assert precision_at([1.0, 1.0], [False, True], 1) == 0.0, "equal scores keep their order"
-    assert recall_at([0.1, 0.9, 0.5], [True, False, False], 2) == 0.0
-    assert recall_at([0.1, 0.9, 0.5], [True, False, False], 3) == 1.0
     with pytest.raises(InvalidOption):
         precision_at([1.0], [True], 0)
 

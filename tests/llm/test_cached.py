@@ -262,7 +262,7 @@ def test_warm_asks_for_what_is_missing_with_bounded_concurrency(server: Scripted
     assert 1 < server.most_at_once <= 4
     assert set(server.asked.values()) == {1}
     assert parser.warm(texts).asked == 1
-    with pytest.raises(InvalidOption, match="pass a list"):
+    with pytest.raises(InvalidOption, match="a list of strings"):
         parser.warm(TEXT)
     with pytest.raises(InvalidOption, match="concurrency"):
         parser.warm(texts, concurrency=0)
