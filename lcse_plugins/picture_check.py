@@ -1,54 +1,116 @@
-"""Stored vectors are taken as they are, but for one look: those of the words beside a picture rank nothing."""
+"""Stored vectors are taken as they are, but what is to be returned is looked at: vectors of words rank nothing.
+
+Frameworks embed the text of a record, such as the name of its file, unless they are told otherwise, and by its numbers
+nobody can tell such a vector. Words like those of the query come out on top: so the first results are compared.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, LcseError
 from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.image_sources import ImageAccess, ImageLocation
+from lcse_plugins.picture_keys import named_picture
 
-__all__ = ["PictureCheck"]
+__all__ = ["LOOKED_AT", "PictureCheck", "Stored"]
+
+logger = logging.getLogger(__name__)
+
+LOOKED_AT = 20
+"""Results of a query that are compared."""
+
+LONGEST_TEXT = 2000
+"""Characters of a text that are compared; encoders hear fewer."""
 
 SAME = 0.999
 """A cosine above this says that two vectors are of one thing, stored in whatever precision."""
 
+REMEMBERED = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A result as it is stored: its vector, the text beside it, and the picture that it should be the vector of."""
+
+    name: str
+    vector: FloatArray
+    text: str
+    picture: ImageLocation | None
+
 
 class PictureCheck:
-    """Looks, until one has passed, whether a stored vector is that of a picture or that of the text stored with it.
-
-    Frameworks embed the text of a record, such as the name of its file, unless they are told otherwise, and by their
-    vectors nobody can tell. Safe between threads.
+    """Tells vectors of pictures from vectors of the texts stored with them. Safe between threads.
 
     Args:
         cache: Encodes texts and pictures.
+        access: What may be read to get a picture.
         cure: What to do about vectors of texts.
     """
 
-    def __init__(self, cache: ImageVectorCache, *, cure: str) -> None:
+    def __init__(self, cache: ImageVectorCache, *, access: ImageAccess, cure: str) -> None:
         self._cache = cache
+        self._access = access
         self._cure = cure
-        self._passed = False
+        self._known: OrderedDict[bytes, bool] = OrderedDict()
+        self._lock = threading.Lock()
 
-    def look(self, vector: ArrayLike, *, name: str, text: str, picture: ImageLocation, access: ImageAccess) -> None:
-        """Compare a vector with that of the text stored with it and, where they are the same, with the picture's.
+    def of_texts(self, results: Sequence[Stored]) -> list[int]:
+        """Places of those among the first results whose vectors are those of their texts.
 
         Raises:
-            InvalidCandidate: it is that of the text alone.
+            InvalidCandidate: all vectors that could be compared are.
         """
-        encoder, stored = self._cache.encoder, np.ravel(np.asarray(vector, dtype=np.float32))
-        if self._passed or not text.strip() or len(stored) != encoder.dimension:
-            return
-        if _same(stored, encoder.encode_texts([text])[0]):
-            (shown,) = self._cache.vectors_at([picture], access=access)
-            if isinstance(shown, LcseError) or not _same(stored, shown):
-                raise InvalidCandidate(
-                    f"the stored vector of {name} is that of its text, {text[:60]!r}, not of its picture; {self._cure}"
-                )
-        self._passed = True
+        compared = [
+            place for place, stored in enumerate(results[:LOOKED_AT]) if stored.picture is not None and _says(stored)
+        ]
+        found = [place for place in compared if self._is_of_text(results[place])]
+        if found and len(found) == len(compared):
+            raise InvalidCandidate(self.told(results[found[0]]))
+        for place in found:
+            logger.warning("left out: %s", self.told(results[place]))
+        return found
+
+    def told(self, stored: Stored) -> str:
+        """What is wrong with the vector, and what to do."""
+        text = stored.text[:60]
+        return f"the stored vector of {stored.name} is that of its text, {text!r}, not of its picture; {self._cure}"
+
+    def _is_of_text(self, stored: Stored) -> bool:
+        key = sha256(stored.vector.tobytes() + stored.text.encode(errors="replace")).digest()
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+        verdict = self._compared(stored)
+        with self._lock:
+            self._known[key] = verdict
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return verdict
+
+    def _compared(self, stored: Stored) -> bool:
+        (heard,) = self._cache.encoder.encode_texts([stored.text[:LONGEST_TEXT]])
+        if stored.picture is None or not _same(stored.vector, heard):
+            return False
+        (shown,) = self._cache.vectors_at([stored.picture], access=self._access)
+        return isinstance(shown, LcseError) or not _same(stored.vector, shown)
+
+
+def _says(stored: Stored) -> bool:
+    """Whether there are words; a picture written as text is none."""
+    text = stored.text.strip()
+    place = named_picture(text) if text else None
+    return bool(text) and not (isinstance(place, str) and place.startswith("data:"))
 
 
 def _same(stored: FloatArray, unit: FloatArray) -> bool:
-    return bool(stored @ unit > SAME * np.linalg.norm(stored))
+    return len(stored) == len(unit) and bool(stored @ unit > SAME * np.linalg.norm(stored))

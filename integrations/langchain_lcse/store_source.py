@@ -58,22 +58,29 @@ class StoreSource:
     async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
         """As `search`; the store is awaited, reading vectors and arithmetic run in threads."""
         encoded = await self._scorer.aencode(query)
+        thread = compute if self._vectors.in_process else asyncio.to_thread
         if self._in_process:
-            thread = compute if self._vectors.in_process else asyncio.to_thread
             return await thread(self._search, encoded, wanted)
         hunt = _Hunt(self, encoded, wanted, exhaustive=self._exhaustive)
         step = await compute(hunt.take, None)
         while isinstance(step, SearchRequest):
             found = await asyncio.gather(*(self._anearest(vector, step.depth, wanted) for vector in step.vectors))
             step = await asyncio.to_thread(hunt.take, found)
-        return await compute(ranked_documents, step)
+        return await thread(self._documents, step)
 
     def _search(self, encoded: EncodedQuery, wanted: Wanted) -> list[Document]:
         hunt = _Hunt(self, encoded, wanted, exhaustive=self._exhaustive)
         step = hunt.take(None)
         while isinstance(step, SearchRequest):
             step = hunt.take(self._found(step, wanted))
-        return ranked_documents(step)
+        return self._documents(step)
+
+    def _documents(self, ranking: Ranking) -> list[Document]:
+        faults = self._vectors.of_texts([result.candidate for result in ranking])
+        if self._on_missing == "raise" and (fault := next(filter(None, faults), None)):
+            raise fault
+        sound = [result for result, fault in zip(ranking, faults, strict=True) if fault is None]
+        return ranked_documents(Ranking(sound, parse=ranking.parse, mode=ranking.mode, exact=ranking.exact))
 
     def _found(self, request: SearchRequest, wanted: Wanted) -> list[list[Document]]:
         found: list[list[Document]] = []
@@ -83,23 +90,25 @@ class StoreSource:
         return found
 
     def _nearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
-        with self._refusals(vector):
+        with self._refusals(vector, wanted):
             return self._store.similarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
 
     async def _anearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
-        with self._refusals(vector):
+        with self._refusals(vector, wanted):
             return await self._store.asimilarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
 
     @contextmanager
-    def _refusals(self, vector: FloatArray) -> Iterator[None]:
+    def _refusals(self, vector: FloatArray, wanted: Wanted) -> Iterator[None]:
         try:
             yield
         except LcseError:
             raise
         except refusals_of(self._store) as error:
+            given = ", ".join(_arguments(wanted))
+            doubt = f"does it take {given} as it was given, and " if given else ""
             raise InvalidCandidate(
                 f"the store could not be searched with a vector of {len(vector)} numbers ({error}); "
-                "are all its vectors made by the scorer's encoder?"
+                f"{doubt}are all its vectors made by the scorer's encoder?"
             ) from error
 
     def candidates(self, documents: dict[Hashable, Document]) -> dict[Hashable, Candidate | None]:

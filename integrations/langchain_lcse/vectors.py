@@ -15,10 +15,16 @@ from langchain_lcse.stores import facts_of, read_vectors
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, LcseError
 from lcse_plugins.image_cache import ImageVectorCache
-from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation, read_images
-from lcse_plugins.picture_check import PictureCheck
+from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from lcse_plugins.picture_check import PictureCheck, Stored
+from lcse_plugins.results import Candidate
 
 __all__ = ["DocumentVectors", "VectorFunction"]
+
+VECTORS_OF_PICTURES = (
+    "fill the store with LcseEmbeddings(…, documents='images') and the paths of pictures as page contents, "
+    "or with the vectors that embed_images gives"
+)
 
 VectorFunction: TypeAlias = Callable[[Sequence[Document]], Sequence[ArrayLike | None]]
 """One image vector for each document, None where there is none."""
@@ -49,7 +55,7 @@ class DocumentVectors:
         self._store = store
         self._locate = locate
         self._access = access
-        self._check = PictureCheck(cache, cure="fill the store with LcseEmbeddings(…, documents='images')")
+        self._check = PictureCheck(cache, access=access, cure=VECTORS_OF_PICTURES)
 
     @property
     def in_process(self) -> bool:
@@ -67,6 +73,19 @@ class DocumentVectors:
                     found[i] = vector
         return [v if isinstance(v, LcseError) else np.ravel(np.asarray(v, dtype=np.float32)) for v in found]
 
+    def of_texts(self, results: Sequence[Candidate]) -> list[InvalidCandidate | None]:
+        """For each of the best documents, what is wrong with a vector that is its text's and not its picture's.
+
+        Raises:
+            InvalidCandidate: all of them are.
+        """
+        stored = [
+            Stored(f"document {c.payload.id!r}", c.vector, c.payload.page_content, self._locate(c.payload))
+            for c in results
+        ]
+        wrong = set(self._check.of_texts(stored))
+        return [InvalidCandidate(self._check.told(s)) if i in wrong else None for i, s in enumerate(stored)]
+
     def _given(self, documents: Sequence[Document]) -> Sequence[ArrayLike | None]:
         if self._vectors is None:
             return [None] * len(documents)
@@ -76,20 +95,11 @@ class DocumentVectors:
         return given
 
     def _stored(self, documents: Sequence[Document]) -> Sequence[ArrayLike | None]:
-        if self._store is None:
-            return [None] * len(documents)
-        stored = read_vectors(self._store, documents)
-        for document, vector in zip(documents, stored, strict=True):
-            if vector is not None and (picture := self._locate(document)) is not None:
-                name, text = f"document {document.id!r}", document.page_content
-                self._check.look(vector, name=name, text=text, picture=picture, access=self._access)
-                break
-        return stored
+        return [None] * len(documents) if self._store is None else read_vectors(self._store, documents)
 
     def _encoded(self, documents: Sequence[Document]) -> Sequence[FloatArray | LcseError]:
         places = [self._locate(document) for document in documents]
-        pictures = read_images((place for place in places if place is not None), access=self._access)
-        vectors = iter(self._cache.vectors(pictures))
+        vectors = iter(self._cache.vectors_at([place for place in places if place is not None], access=self._access))
         return [
             _no_picture(document) if place is None else next(vectors)
             for document, place in zip(documents, places, strict=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, Node
+from llama_index.core.schema import BaseNode, ImageNode, Node
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
@@ -17,7 +17,6 @@ from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.image_cache import ImageVectorCache
 from lcse_plugins.image_sources import ImageAccess, ImageLocation
-from lcse_plugins.picture_check import PictureCheck
 
 __all__ = ["VectorLookup", "alook_up", "look_up", "node_vectors", "picture_of", "without_vector"]
 
@@ -81,20 +80,12 @@ async def alook_up(stored: VectorLookup, node_ids: list[str]) -> Mapping[str, An
 
 @np.errstate(over="ignore", invalid="ignore")
 def node_vectors(
-    nodes: Sequence[BaseNode],
-    *,
-    cache: ImageVectorCache,
-    access: ImageAccess,
-    stored: Mapping[str, Any],
-    check: PictureCheck,
+    nodes: Sequence[BaseNode], *, cache: ImageVectorCache, access: ImageAccess, stored: Mapping[str, Any]
 ) -> list[FloatArray | ImageError]:
     """The (d,) image vector of each node, or the reason why it has none.
 
     Taken from the node's own embedding, else from `stored`, each only if it has the length of the encoder's vectors
     and is a usable vector; else from the picture, which `cache` encodes unless it knows it.
-
-    Raises:
-        InvalidCandidate: the vectors are those of the nodes' texts, not of their pictures.
     """
     dimension = cache.encoder.dimension
     found: dict[int, FloatArray | ImageError] = {}
@@ -112,11 +103,6 @@ def node_vectors(
         else:
             reason = f"has neither a picture nor a usable embedding of {dimension} dimensions"
             found[i] = ImageError(f"node {node.node_id}", reason)
-    for i, vector in found.items():
-        if not isinstance(vector, ImageError) and (picture := picture_of(nodes[i])) is not None:
-            name, text = f"node {nodes[i].node_id}", nodes[i].get_content(MetadataMode.EMBED)
-            check.look(vector, name=name, text=text, picture=picture, access=access)
-            break
     found.update(zip(reading, cache.vectors_at(list(reading.values()), access=access), strict=True))
     return [found[i] for i in range(len(nodes))]
 

@@ -7,16 +7,18 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from llama_index.core.schema import NodeWithScore
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from lcse_plugins.arguments import check_limits
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
+from lcse_plugins.picture_check import LOOKED_AT, PictureCheck, Stored
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import leaves
 from lcse_plugins.results import Candidate, Ranked
 from lcse_plugins.search import rank_pool
+from llama_index_lcse.node_images import picture_of
 
 __all__ = ["METADATA_KEY", "RETRIEVAL_SCORE_KEY", "OnMissing", "packed", "rank_nodes", "told"]
 
@@ -34,6 +36,7 @@ def rank_nodes(
     vectors: Sequence[FloatArray | ImageError],
     encoded: EncodedQuery,
     *,
+    check: PictureCheck,
     limit: int | None,
     min_truth: float | None,
     on_missing: OnMissing,
@@ -42,26 +45,31 @@ def rank_nodes(
 ) -> list[NodeWithScore]:
     """New nodes, the best image first; nodes that have an error in the place of a vector are treated as `on_missing`.
 
+    Among the best, a node whose vector is that of its text is one without.
+
     Raises:
         ImageError: a node has no vector and `on_missing` is "raise".
+        InvalidCandidate: the vectors are those of the nodes' texts, not of their pictures.
         InvalidOption: `limit` or `min_truth` is out of range.
     """
     check_limits(limit, min_truth)
-    candidates, missing = [], []
-    for retrieved, vector in zip(nodes, vectors, strict=True):
-        if not isinstance(vector, ImageError):
-            candidates.append(Candidate(retrieved.node_id, vector, _finite(retrieved.score), payload=retrieved))
-        elif on_missing == "raise":
-            raise vector
-        elif on_missing == "keep_last":
-            missing.append((retrieved, vector))
+    found = list(vectors)
+    ranked = _best(nodes, found, encoded, limit, min_truth)
+    while wrong := _of_texts(nodes, ranked, check):
+        found = [wrong.get(place, vector) for place, vector in enumerate(found)]
+        ranked = _best(nodes, found, encoded, limit, min_truth)
+    missing = [(node, fault) for node, fault in zip(nodes, found, strict=True) if isinstance(fault, ImageError)]
+    if missing and on_missing == "raise":
+        raise missing[0][1]
     about = json.dumps(_about(encoded, fetched_by_logic=fetched_by_logic))
-    ranked = rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth) if candidates else []
     results = [
-        packed(result.candidate.payload, result.score, {**told(result), **json.loads(about)}, keep_retrieval_score)
+        packed(
+            nodes[result.candidate.payload], result.score, {**told(result), **json.loads(about)}, keep_retrieval_score
+        )
         for result in ranked
     ]
-    for retrieved, error in missing[: None if limit is None else limit - len(results)]:
+    kept = missing if on_missing == "keep_last" else []
+    for retrieved, error in kept[: None if limit is None else limit - len(results)]:
         account = {"id": retrieved.node_id, "missing": str(error), **json.loads(about)}
         results.append(packed(retrieved, _finite(retrieved.score), account, keep_retrieval_score))
     return results
@@ -76,6 +84,34 @@ def _about(encoded: EncodedQuery, *, fetched_by_logic: bool) -> dict[str, Any]:
             f"({', '.join(excluded)}); LogicRetriever fetches by its logic"
         )
     return {"parse": encoded.parse.to_json(), "mode": encoded.config.mode, "notes": notes}
+
+
+def _best(
+    nodes: Sequence[NodeWithScore],
+    vectors: Sequence[FloatArray | ImageError],
+    encoded: EncodedQuery,
+    limit: int | None,
+    min_truth: float | None,
+) -> list[Ranked]:
+    """The nodes that have a vector, ranked; a candidate's payload is the place of its node."""
+    candidates = [
+        Candidate(nodes[place].node_id, vector, payload=place)
+        for place, vector in enumerate(vectors)
+        if not isinstance(vector, ImageError)
+    ]
+    return rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth) if candidates else []
+
+
+def _of_texts(nodes: Sequence[NodeWithScore], ranked: Sequence[Ranked], check: PictureCheck) -> dict[int, ImageError]:
+    """Place → what is wrong with a node whose vector is that of its text, among the best."""
+    best = [result.candidate for result in ranked[:LOOKED_AT]]
+    stored = [_stored(nodes[candidate.payload].node, candidate.vector) for candidate in best]
+    wrong = check.of_texts(stored)
+    return {best[i].payload: ImageError(stored[i].name, check.told(stored[i])) for i in wrong}
+
+
+def _stored(node: BaseNode, vector: FloatArray) -> Stored:
+    return Stored(f"node {node.node_id}", vector, node.get_content(MetadataMode.EMBED), picture_of(node))
 
 
 def told(result: Ranked) -> dict[str, Any]:

@@ -134,9 +134,11 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
             parser = parse if self.parser == "grammar" else self.parser
             scorer = LogicScorer(encoder, parser, self.calibration, self.config)
             images = ImageVectorCache(encoder, batch_size=self.batch_size)
-            return _Engine(scorer, images, PictureCheck(images, cure=VECTORS_OF_PICTURES))
+            check = PictureCheck(images, access=self.images, cure=VECTORS_OF_PICTURES)
+            return _Engine(scorer, images, check)
 
-        return self._engine.get((self.encoder, self.parser, self.calibration, self.config, self.batch_size), make)
+        made_of = (self.encoder, self.parser, self.calibration, self.config, self.batch_size, self.images)
+        return self._engine.get(made_of, make)
 
     def _get_prompt_modules(self) -> PromptMixinType:
         prompted = _prompted(self.parser)
@@ -197,8 +199,8 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         return without_vector([retrieved.node for retrieved in nodes], dimension=self.scorer.encoder.dimension)
 
     def _vectors(self, nodes: Sequence[NodeWithScore], stored: Mapping[str, Any]) -> list[FloatArray | ImageError]:
-        bare, engine = [retrieved.node for retrieved in nodes], self._made()
-        return node_vectors(bare, cache=engine.images, access=self.images, stored=stored, check=engine.check)
+        bare = [retrieved.node for retrieved in nodes]
+        return node_vectors(bare, cache=self._made().images, access=self.images, stored=stored)
 
     def _ranked(
         self,
@@ -212,6 +214,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
             nodes,
             vectors,
             encoded,
+            check=self._made().check,
             limit=self.top_n,
             min_truth=self.min_truth,
             on_missing=self.on_missing,

@@ -37,6 +37,9 @@ IMAGE_SIDE = 260
 MAX_TOKENS = 48
 DEFAULT_BATCH = 16
 
+LONGEST_TEXT = 20_000
+"""Characters of a text that are split into words: far more than its first 48 tokens take."""
+
 
 class StarterEncoder:
     """Texts and photographs to unit vectors of one 256-dimensional space, on the CPU, offline.
@@ -86,7 +89,7 @@ class StarterEncoder:
             InvalidOption: one string was given where a list of them is due.
             QueryError: a text holds bytes that are no letters.
         """
-        texts = texts_of(texts)
+        texts = [text.strip()[:LONGEST_TEXT] for text in texts_of(texts)]
         tokenizer = self._load_tokenizer()
         session = self._load_session(TEXT_FILE)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)

@@ -38,6 +38,21 @@ def pictures() -> list[Image.Image]:
     return [Image.fromarray(getattr(data, name)()) for name in PICTURES.values()]
 
 
+def test_no_text_is_read_far_beyond_its_last_token(encoder: StarterEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    split: list[int] = []
+    tokenizer = encoder._load_tokenizer()
+
+    class Counting:
+        def encode_batch(self, texts: list[str]) -> object:
+            split.extend(map(len, texts))
+            return tokenizer.encode_batch(texts)
+
+    monkeypatch.setattr(encoder, "_load_tokenizer", Counting)
+    short, long = encoder.encode_texts(["a cat " * 100, "a cat " * 1_000_000])
+    np.testing.assert_allclose(short, long, atol=1e-6)
+    assert max(split) < 100_000
+
+
 @pytest.fixture
 def copied_model(tmp_path: Path) -> Path:
     return Path(shutil.copytree(SHIPPED_MODEL, tmp_path / "model"))

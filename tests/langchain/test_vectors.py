@@ -57,6 +57,78 @@ def test_a_store_of_the_words_that_name_pictures_is_refused(pictures: list[Path]
     assert len(LogicRetriever(source=by_sight).invoke("red and not green")) == 4
 
 
+def mixed(pictures: list[Path]) -> InMemoryVectorStore:
+    """A store of pictures, and of one text that names a picture which it does not show."""
+    embeddings = LcseEmbeddings("starter", documents="images")
+    store = InMemoryVectorStore.from_texts([str(path) for path in pictures], embeddings)
+    store.add_documents([Document("a receipt", metadata={"source": str(pictures[0])})])
+    return store
+
+
+def test_a_text_among_pictures_is_left_out_whatever_was_asked_before(pictures: list[Path]) -> None:
+    store = mixed(pictures)
+    for earlier in ([], ["a cat and no dog"]):
+        retriever = LogicRetriever(source=store, k=4)
+        for query in earlier:
+            retriever.invoke(query)
+        found = retriever.invoke("a receipt and no dog")
+        assert len(found) == 3
+        assert "a receipt" not in [document.page_content for document in found]
+    with pytest.raises(InvalidCandidate, match="that of its text, 'a receipt'"):
+        LogicRetriever(source=store, k=4, on_missing="raise").invoke("a receipt and no dog")
+
+
+async def test_awaited_it_is_left_out_too(pictures: list[Path]) -> None:
+    found = await LogicRetriever(source=mixed(pictures), k=4).ainvoke("a receipt and no dog")
+    assert "a receipt" not in [document.page_content for document in found]
+
+
+def test_a_picture_written_as_text_is_not_read_as_one(
+    pictures: list[Path], encoder: ToyEncoder, scorer: LogicScorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = base64.b64encode(pictures[0].read_bytes()).decode()
+    heard: list[str] = []
+    encode = encoder.encode_texts
+
+    def listen(texts: list[str]) -> Any:
+        heard.extend(texts)
+        return encode(texts)
+
+    monkeypatch.setattr(encoder, "encode_texts", listen)
+    store = InMemoryVectorStore(LcseEmbeddings(encoder, documents="images"))
+    store.add_texts([content])
+    assert len(LogicRetriever(source=store, scorer=scorer).invoke("red and not green")) == 1
+    assert content not in heard
+
+
+def test_a_url_is_fetched_once(
+    pictures: list[Path], scorer: LogicScorer, encoder: ToyEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+
+    def fetch(url: str, *, access: ImageAccess) -> bytes:
+        fetched.append(url)
+        return pictures[0].read_bytes()
+
+    monkeypatch.setattr("lcse_plugins.image_fetch.fetch_image", fetch)
+    places = [f"https://pictures.example/{i}.png" for i in range(2)]
+    store = FlatStore(
+        [Document(place, metadata={"image_url": place}) for place in places], encoder.encode_texts(places)
+    )
+    retriever = LogicRetriever(source=store, scorer=scorer, image_access=ImageAccess(allow_urls=True))
+    for _ in range(3):
+        assert len(retriever.invoke("red and not green")) == 2
+    assert len(fetched) == 2
+
+
+def test_a_filter_that_fails_is_named(memory: InMemoryVectorStore) -> None:
+    def fails(document: Document) -> bool:
+        raise ValueError("no year")
+
+    with pytest.raises(InvalidCandidate, match=r"no year.*does it take filter as it was given"):
+        LogicRetriever(source=memory).invoke("a dog", filter=fails)
+
+
 def test_a_named_vector_of_qdrant_is_read(scorer: LogicScorer, encoder: ToyEncoder) -> None:
     from langchain_qdrant import QdrantVectorStore
     from qdrant_client import QdrantClient, models

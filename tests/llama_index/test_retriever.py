@@ -79,6 +79,29 @@ def test_an_index_of_the_words_beside_the_pictures_is_refused(folder: Path, enco
     assert "reason" in read[0].metadata[METADATA_KEY]
 
 
+def test_a_text_among_pictures_counts_as_one_without_a_picture(
+    index: VectorStoreIndex, folder: Path, encoder: PaintedEncoder
+) -> None:
+    index.insert_nodes([ImageNode(text="dog cat", image_path=str(folder / "02.png"))])  # embedded by its words
+    postprocessor = LogicPostprocessor(encoder=encoder, top_n=3)
+    retriever = LogicRetriever(index.as_retriever(similarity_top_k=13), postprocessor)
+    for query in ("a dog and a cat", "a street and no car", "a dog and a cat"):
+        found = retriever.retrieve(query)
+        assert "dog cat" not in shown(found)
+        assert len(found) == 3
+
+
+def test_one_postprocessor_over_two_indexes_looks_at_both(
+    index: VectorStoreIndex, folder: Path, encoder: PaintedEncoder
+) -> None:
+    named = [ImageNode(text=f"photograph {path.stem}", image_path=str(path)) for path in sorted(folder.iterdir())]
+    by_words = VectorStoreIndex(named, embed_model=EncoderEmbedding(encoder=encoder))
+    postprocessor = LogicPostprocessor(encoder=encoder, top_n=3)
+    assert LogicRetriever(index.as_retriever(similarity_top_k=4), postprocessor).retrieve("no dog")
+    with pytest.raises(InvalidCandidate, match="not of its picture"):
+        LogicRetriever(by_words.as_retriever(similarity_top_k=4), postprocessor).retrieve("no dog")
+
+
 def test_what_is_no_retriever_or_no_postprocessor(index: VectorStoreIndex) -> None:
     mistakes: list[tuple[Any, Any]] = [(index, LogicPostprocessor()), (index.as_retriever(), 3)]
     for base, postprocessor in mistakes:
