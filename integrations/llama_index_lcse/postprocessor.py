@@ -147,21 +147,55 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        with self._reranking(nodes, query_bundle) as (text, returned):
-            if nodes:
-                encoded = self.scorer.encode(text)
-                returned.extend(self._ranked(nodes, self._vectors(nodes, self._stored(nodes)), encoded))
-        return returned
+        return self.rerank(nodes, query_bundle)
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
+        return await self.arerank(nodes, query_bundle)
+
+    async def aencode(self, text: str) -> EncodedQuery:
+        """The query, read and encoded; the encoder is loaded and run off the event loop."""
+        return await (await asyncio.to_thread(self._made)).scorer.aencode(text)
+
+    def rerank(
+        self,
+        nodes: Sequence[NodeWithScore],
+        query_bundle: QueryBundle | None,
+        encoded: EncodedQuery | None = None,
+        *,
+        store: VectorLookup | None = None,
+    ) -> list[NodeWithScore]:
+        """The nodes in order; `postprocess_nodes` for a retriever that has fetched them by the logic of the query.
+
+        Args:
+            nodes: What was retrieved.
+            query_bundle: What was asked for.
+            encoded: The query by whose logic they were fetched; None if they were not.
+            store: Where they came from, to look up vectors if the postprocessor has no store of its own.
+        """
         with self._reranking(nodes, query_bundle) as (text, returned):
             if nodes:
-                scorer = (await asyncio.to_thread(self._made)).scorer
-                encoded = await scorer.aencode(text)
-                vectors = await asyncio.to_thread(self._vectors, nodes, await self._astored(nodes))
-                returned.extend(await compute(self._ranked, nodes, vectors, encoded))
+                asked = encoded or self.scorer.encode(text)
+                vectors = self._vectors(nodes, self._stored(nodes, store))
+                returned.extend(self._ranked(nodes, vectors, asked, fetched_by_logic=encoded is not None))
+        return returned
+
+    async def arerank(
+        self,
+        nodes: Sequence[NodeWithScore],
+        query_bundle: QueryBundle | None,
+        encoded: EncodedQuery | None = None,
+        *,
+        store: VectorLookup | None = None,
+    ) -> list[NodeWithScore]:
+        """As `rerank`, off the event loop."""
+        with self._reranking(nodes, query_bundle) as (text, returned):
+            if nodes:
+                asked = encoded or await self.aencode(text)
+                vectors = await asyncio.to_thread(self._vectors, nodes, await self._astored(nodes, store))
+                by_logic = encoded is not None
+                returned.extend(await compute(self._ranked, nodes, vectors, asked, fetched_by_logic=by_logic))
         return returned
 
     @contextmanager

@@ -17,7 +17,6 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.off_loop import compute
 from llama_index_lcse.embedding import EncoderEmbedding
 from llama_index_lcse.node_images import VectorLookup
 from llama_index_lcse.postprocessor import LogicPostprocessor
@@ -73,30 +72,20 @@ class LogicRetriever(BaseRetriever):
         return {"base_retriever": self.base_retriever, **self.postprocessor._get_prompt_modules()}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if not self._searches_by_logic():
+            return self.postprocessor.rerank(self.base_retriever.retrieve(replace(query_bundle)), query_bundle)
         encoded = self.postprocessor.scorer.encode(query_bundle.query_str)
-        by_logic = self._searches_by_logic()
-        nodes = self._found(query_bundle, encoded) if by_logic else self.base_retriever.retrieve(replace(query_bundle))
-        post, store = self.postprocessor, _store(self.base_retriever) if by_logic else None
-        with post._reranking(nodes, query_bundle) as (_, returned):
-            if nodes:
-                vectors = post._vectors(nodes, post._stored(nodes, store))
-                returned.extend(post._ranked(nodes, vectors, encoded, fetched_by_logic=by_logic))
-        return returned
+        nodes = self._found(query_bundle, encoded)
+        return self.postprocessor.rerank(nodes, query_bundle, encoded, store=_store(self.base_retriever))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        scorer = (await asyncio.to_thread(self.postprocessor._made)).scorer
-        encoded = await scorer.aencode(query_bundle.query_str)
-        by_logic = await asyncio.to_thread(self._searches_by_logic)
-        if by_logic:
-            nodes = await self._afound(query_bundle, encoded)
-        else:
-            nodes = await self.base_retriever.aretrieve(replace(query_bundle))
-        post, store = self.postprocessor, _store(self.base_retriever) if by_logic else None
-        with post._reranking(nodes, query_bundle) as (_, returned):
-            if nodes:
-                vectors = await asyncio.to_thread(post._vectors, nodes, await post._astored(nodes, store))
-                returned.extend(await compute(post._ranked, nodes, vectors, encoded, fetched_by_logic=by_logic))
-        return returned
+        if not await asyncio.to_thread(self._searches_by_logic):
+            return await self.postprocessor.arerank(
+                await self.base_retriever.aretrieve(replace(query_bundle)), query_bundle
+            )
+        encoded = await self.postprocessor.aencode(query_bundle.query_str)
+        nodes = await self._afound(query_bundle, encoded)
+        return await self.postprocessor.arerank(nodes, query_bundle, encoded, store=_store(self.base_retriever))
 
     def _found(self, query_bundle: QueryBundle, encoded: EncodedQuery) -> list[NodeWithScore]:
         searching = _honours_embedding(self.base_retriever)
