@@ -116,6 +116,9 @@ def _mean_logit(parts: Sequence[Array], gamma: float) -> Array:
         mean = _log_odds_of_mean(x)
     else:
         mean = -_log_expm1(-_log_power_mean(-_softplus(-x), gamma))
+        certain = low > -math.log(float(xp.finfo(x.dtype).smallest_normal)) / 2
+        if bool(xp.any(certain)):  # near one, all means of probabilities are one less the plain mean of what lacks
+            mean = xp.where(certain, -_log_mean_exp(-x), mean)
     return mean.clip(low, high)
 
 
@@ -153,7 +156,12 @@ def _log_odds_of_mean(x: Array) -> Array:
     tiny = float(xp.finfo(x.dtype).smallest_normal)
     pro = xp.sum(xp.where(above, share, rest), axis=0).clip(tiny, None)
     contra = xp.sum(xp.where(above, rest, share), axis=0).clip(tiny, None)
-    return xp.log(pro) - xp.log(contra)
+    odds = xp.log(pro) - xp.log(contra)
+    # Where one of the sums leaves the precision of its type, both are taken in logarithms, at several times the cost.
+    lost = xp.minimum(pro, contra) < 1e6 * tiny
+    if not bool(xp.any(lost)):
+        return odds
+    return xp.where(lost, _log_mean_exp(-_softplus(-x)) - _log_mean_exp(-_softplus(x)), odds)
 
 
 def _softplus(x: Array) -> Array:

@@ -120,6 +120,20 @@ def test_power_mean_of_equals_is_that_value(value: float, count: int, gamma: flo
     assert power_mean(np.full((count, 1), value), gamma)[0] == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.parametrize("beta", [20.0, 150.0, 500.0])
+@given(trees(), evidence(8, low=-1.0, high=1.0))
+def test_single_precision_keeps_the_scores_at_any_steepness(
+    beta: float, query: Query, similar: dict[str, Floats]
+) -> None:
+    calibration = Calibration(mu=0.35, beta=beta)
+    narrow = {name: values.astype(np.float32) for name, values in similar.items()}
+    wide = {name: values.astype(np.float64) for name, values in narrow.items()}
+    holistic = np.zeros(8, dtype=np.float32)
+    scores = score_arrays(query, holistic, narrow, calibration=calibration)
+    expected = score_arrays(query, holistic.astype(np.float64), wide, calibration=calibration)
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
 @given(trees(), evidence(1, low=0.0, high=0.5), st.sampled_from(NAMES), st.floats(0.0, 0.3))
 def test_truth_follows_each_concept(query: Query, similar: dict[str, Floats], name: str, more: float) -> None:
     signs = {negated for leaf, negated in leaves(canonical(query)) if leaf.text == name}
