@@ -35,7 +35,7 @@ coverage: setup ## the tests, with branch coverage
 	$(BIN)/python -m pytest -m '$(SKIP)' --cov --cov-report=term-missing:skip-covered
 
 demo: $(DEMO)/.installed ## rank real photographs by logic and write demo.html (PHOTOS=dir for your own)
-	$(DEMO)/bin/lcse demo $(if $(PHOTOS),--photos '$(PHOTOS)') --html demo.html
+	$(DEMO)/bin/lcse demo $(if $(PHOTOS),--photos '$(subst ','\'',$(PHOTOS))') --html demo.html
 
 $(DEMO)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO)

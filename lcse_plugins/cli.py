@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 something could not be done (the message says what to do),
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import NoReturn
 
@@ -14,6 +15,7 @@ import click
 
 from lcse_plugins import __version__
 from lcse_plugins.commands.lazy_group import LazyGroup
+from lcse_plugins.commands.messages import printable
 from lcse_plugins.errors import LcseError
 
 __all__ = ["cli", "main"]
@@ -49,7 +51,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # letters it lacks come out as "?"; standard error escapes them
         sys.stdout.reconfigure(errors="replace")
     try:
-        cli(standalone_mode=True)
+        cli(standalone_mode=True, color=_colour())
     except LcseError as error:
         _fail(str(error))
     except OSError as error:
@@ -58,6 +60,11 @@ def main() -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(message, err=True)
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True, color=_colour())
+    click.echo("\n".join(map(printable, message.split("\n"))), err=True)
     sys.exit(1)
+
+
+def _colour() -> bool | None:
+    """No colour where NO_COLOR asks for none; else as the output allows."""
+    return False if os.environ.get("NO_COLOR") else None

@@ -99,7 +99,8 @@ class ImageIndex(VectorPool):
 
         New and changed pictures are encoded, vanished ones dropped, broken ones listed. Each batch is on disk before
         the next begins: an interrupted run loses at most the last one, and the next run goes on from there. A picture
-        that was moved or renamed is known by its content and not encoded again.
+        that was moved or renamed is known by its content and not encoded again. A file of the same name, size and time
+        of change counts as unchanged.
 
         Args:
             folder: the pictures, in any depth.

@@ -36,7 +36,8 @@ class IndexReport:
         updated: pictures whose content had changed.
         removed: pictures that are no longer in the folder.
         unchanged: pictures that were left as they were.
-        broken: every picture file of the folder that cannot be used, and why.
+        broken: every picture file of the folder that cannot be used, and every folder inside it that cannot be listed
+            (what the index knows of its pictures is kept), and why.
         tiles: the parts of each picture that have vectors too; empty if none have.
     """
 
@@ -66,12 +67,13 @@ def update_index(
     if tiles not in (None, *TILES):
         raise InvalidOption(f"unknown tiles {tiles!r}; choose one of {', '.join(TILES)}, or None")
     root, place = Path(folder).resolve(), Path(out)
-    names = sorted(path.relative_to(root).as_posix() for path in walk_images(root))
+    unlisted: list[ImageError] = []
+    names = sorted(path.relative_to(root).as_posix() for path in walk_images(root, left_out=unlisted.append))
     if not names:
-        raise ImageError(root, "there are no picture files in this folder")
+        raise unlisted[0] if unlisted else ImageError(root, _why_nothing(place))
     _check_place(place)
     with exclusive(place), _open_or_create(place, root, encoder, dtype, tiles) as store:
-        update = _Update(store, root, encoder)
+        update = _Update(store, root, encoder, unlisted)
         update.broken += [
             ImageError(root / name, "its name is not valid Unicode") for name in names if not _named(name)
         ]
@@ -94,12 +96,14 @@ def check_encoder(store: IndexStore, encoder: Encoder) -> None:
 class _Update:
     """One run over a folder: what the index knows, what is met, and the batches written in between."""
 
-    def __init__(self, store: IndexStore, root: Path, encoder: Encoder) -> None:
+    def __init__(self, store: IndexStore, root: Path, encoder: Encoder, unlisted: Sequence[ImageError]) -> None:
         self.store, self.root, self.encoder = store, root, encoder
         self.known = dict(store.records)
         self.by_content = {record.sha256: record for record in self.known.values() if record.row is not None}
         self.counts = {"added": 0, "updated": 0, "unchanged": 0}
-        self.broken: list[ImageError] = []
+        self.broken = list(unlisted)
+        hidden = tuple(f"{Path(error.source).relative_to(root).as_posix()}/" for error in unlisted)
+        self.unseen = [name for name in self.known if name.startswith(hidden)]
 
     def run(
         self, listed: Sequence[str], batch_size: int, workers: int, progress: Callable[[int, int], None] | None
@@ -113,8 +117,11 @@ class _Update:
             if done == len(listed):
                 break
             done += self._batch(islice(stream, batch_size))
-        self.store.finish(folder=self.root, keep=listed, scale=self._scale(listed))
-        gone = self.known.keys() - set(listed)
+        for name in self.unseen:
+            self._count(self.known[name])
+        keep = sorted([*listed, *self.unseen])
+        self.store.finish(folder=self.root, keep=keep, scale=self._scale(keep))
+        gone = self.known.keys() - set(keep)
         removed = sum(self.known[name].row is not None for name in gone)
         return IndexReport(**self.counts, removed=removed, broken=tuple(self.broken), tiles=self.store.tiles)
 
@@ -175,10 +182,10 @@ class _Update:
             scale = fit_index_scale(self.encoder, table[:, 0], table[:, 1:], rows=rows, checksums=())
         self.store.save(records, table, scale=scale)
 
-    def _scale(self, listed: Sequence[str]) -> IndexScale | None:
+    def _scale(self, names: Sequence[str]) -> IndexScale | None:
         if not self.store.tiles:
             return None
-        records = [self.store.records[name] for name in listed]
+        records = [self.store.records[name] for name in names]
         return fit_index_scale(
             self.encoder,
             self.store.vectors(),
@@ -227,6 +234,17 @@ def _open_or_create(
         store.close()
         raise
     return store
+
+
+def _why_nothing(place: Path) -> str:
+    """Why a folder without picture files is refused, and what to do where an index still holds some."""
+    nothing = "there are no picture files in this folder"
+    if not (place / TABLE_FILE).exists():
+        return nothing
+    with IndexStore(place) as store:
+        count = sum(record.row is not None for record in store.records.values())
+    advice = "see whether a disk is not mounted, or delete the index if they are gone"
+    return f"{nothing}, yet the index {place} still holds {count} pictures; {advice}" if count else nothing
 
 
 def _check_place(place: Path) -> None:

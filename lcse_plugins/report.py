@@ -107,13 +107,15 @@ def _column(heading: str, results: Sequence[Ranked], comparison: Comparison, pic
         judged = by_id.get(result.id, result)
         moved = "" if logical else _moved(place, logical_place.get(result.id), len(comparison.logical))
         cards.append(_card(place, judged if logical else result, judged.evidence, moved, pictures))
-    return f'<div class="column"><h3>{escape(heading)}</h3>\n<ol>\n' + "\n".join(cards) + "\n</ol></div>"
+    reason = "nothing holds the query far enough" if comparison.plain else "there are no pictures"
+    body = "<ol>\n" + "\n".join(cards) + "\n</ol>" if cards else f'<p class="note">{reason}</p>'
+    return f'<div class="column"><h3>{escape(heading)}</h3>\n{body}</div>'
 
 
 def _moved(place: int, new_place: int | None, places: int) -> str:
-    if new_place is None:
+    if new_place is None and places:
         return f'<p class="moved dropped">with logic not among the first {places}</p>'
-    if new_place > place:
+    if new_place is not None and new_place > place:
         return f'<p class="moved dropped">logic moves it to place {new_place}</p>'
     return ""
 

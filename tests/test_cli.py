@@ -17,8 +17,10 @@ from PIL import Image
 
 import lcse_plugins
 from lcse_plugins import ImageIndex, LogicScorer, ScoringConfig
+from lcse_plugins.calibrate import Calibration
 from lcse_plugins.cli import COMMANDS, cli
 from lcse_plugins.errors import LcseError
+from lcse_plugins.regions import RegionPool
 
 PHOTOS = Path(lcse_plugins.__file__).parent / "demo_photos"
 
@@ -82,7 +84,7 @@ def test_index_says_what_changed_and_what_is_broken(tmp_path: Path) -> None:
     assert [Path(entry["path"]).name for entry in first["broken"]] == ["notes.jpg"]
     (photos / "coffee.jpg").unlink()
     again = run("index", photos, "--out", tmp_path / "i")
-    assert "0 added, 0 updated, 1 removed, 1 unchanged" in again.output
+    assert "0 added, 0 updated, 1 removed, 1 unchanged, 1 left out" in again.output
     assert "notes.jpg" in again.output
 
 
@@ -137,6 +139,10 @@ def test_tiles_find_what_the_whole_picture_misses(tmp_path: Path) -> None:
     explained = run("explain", tmp_path / "tiled", query, picture).output
     assert f"{score:.4f}" in explained
     assert "2 best of 6 views" in explained
+    index = ImageIndex.open(tmp_path / "tiled")
+    pool = index.part([index.position(picture)])
+    assert isinstance(pool, RegionPool)
+    assert f"× {pool.scale.factor:.3f} {pool.scale.offset:+.3f}" in explained
     assert "views" not in run("explain", tmp_path / "tiled", "a cup", picture).output
     assert "views" not in run("explain", tmp_path / "whole", query, picture).output
     assert json.loads(run("index", photos, "--out", tmp_path / "tiled", "--json").stdout)["tiles"] == "few"
@@ -166,6 +172,11 @@ def test_search_writes_a_report(index: Path, tmp_path: Path) -> None:
     assert "With logic" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+def test_a_report_shows_as_many_pictures_as_asked_for(index: Path, tmp_path: Path) -> None:
+    run("search", index, "a cup and no cat", "-k", 8, "--html", tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").count("<li ") == 16
+
+
 def test_a_report_is_written_without_a_deleted_picture(tmp_path: Path) -> None:
     shutil.copytree(PHOTOS, tmp_path / "photos")
     run("index", tmp_path / "photos", "--out", tmp_path / "i")
@@ -193,6 +204,53 @@ def test_explained_sums_add_up(index: Path, mode: str, query: str) -> None:
         logic, plain = (float(part) for part in re.findall(r"-?\d\.\d+", last)[:2])
         assert (logic + plain) / 2 == pytest.approx(score, abs=1e-4)
     assert f"{score:.4f}" in last
+
+
+@pytest.mark.parametrize("aggregator", ["power", "probabilistic"])
+@pytest.mark.parametrize("mu", [-1.0, 1.0])
+@pytest.mark.parametrize("query", ["a cup and a cat", "a cup or a cat"])
+def test_sums_of_strong_evidence_add_up(index: Path, tmp_path: Path, query: str, mu: float, aggregator: str) -> None:
+    beta = 200.0
+    Calibration(mu=mu, beta=beta, encoder_id=ImageIndex.open(index).encoder_id).save(tmp_path / "c.json")
+    choices = ("--calibration", tmp_path / "c.json", "--aggregator", aggregator)
+
+    def numbers(name: str, mode: str) -> list[float]:
+        output = run("explain", index, query, "coffee.jpg", "--mode", mode, *choices).output
+        (line,) = [line for line in output.splitlines() if line.startswith(name)]
+        return [float(number) for number in re.findall(r"-?\d+\.\d+", line)]
+
+    truth, soft, correction = numbers("correction", "lcse")
+    assert (truth - soft) / beta == pytest.approx(correction, abs=1e-4)
+    truth, logic = numbers("logic", "factored")
+    assert truth / beta + mu == pytest.approx(logic, abs=1e-4)
+    assert numbers("score", "factored") == [logic]
+
+
+def test_explain_tells_how_the_query_was_read(index: Path) -> None:
+    query = "a dog and no dog"
+    assert "note: contradiction" in run("explain", index, query, "coffee.jpg").stderr
+    explained = json.loads(run("explain", index, query, "coffee.jpg", "--json").stdout)
+    searched = json.loads(run("search", index, query, "--json").stdout)
+    assert explained["notes"] == searched["notes"] != []
+    assert explained["error"] is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="such names exist elsewhere")
+def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    photos, index, cup, bad = tmp_path / "photos", tmp_path / "i", "cup\x1b[2J\u202e\u202f.jpg", "bad\x1b]0;.jpg"
+    photos.mkdir()
+    shutil.copy(PHOTOS / "coffee.jpg", photos / cup)
+    (photos / bad).write_text("not a picture")
+    outputs = [
+        run("index", photos, "--out", index).output,
+        run("search", index, "a cup and no cat").output,
+        run("explain", index, "a cup and no cat", cup).output,
+        run("demo", "--photos", photos).output,
+        shell("demo", "--photos", photos / cup).stderr,
+    ]
+    assert not any(set(output) & {"\x1b", "\u202e"} for output in outputs)
+    assert "bad\\x1b]0;.jpg: not a picture" in outputs[0]
+    assert all("cup\\x1b[2J\\u202e\u202f.jpg" in output for output in outputs[1:])
 
 
 def test_explain_shows_the_sums(index: Path) -> None:
@@ -283,6 +341,22 @@ def test_misunderstood_commands_exit_with_2(arguments: list[str], advice: str) -
     result = run(*arguments, ok=False)
     assert result.exit_code == 2
     assert advice in result.output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("arguments", [("parse", "a dog and no dog"), ("search", "nowhere", "a cat")])
+def test_no_color_is_obeyed(arguments: tuple[str, ...]) -> None:
+    assert "\x1b" in on_terminal(*arguments, no_color="")
+    assert "\x1b" not in on_terminal(*arguments, no_color="1")
+
+
+def on_terminal(*arguments: str, no_color: str) -> str:
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-c", "from lcse_plugins.cli import main; main()", *arguments]
+    subprocess.run(command, stdout=theirs, stderr=theirs, env={**os.environ, "NO_COLOR": no_color}, check=False)
+    os.close(theirs)
+    with open(ours, "rb", buffering=0) as terminal:
+        return terminal.read(65_536).decode()
 
 
 def shell(*arguments: Any, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:

@@ -208,6 +208,63 @@ def test_a_file_that_could_not_be_read_is_tried_again(
     assert_same_as_fresh(photos, tmp_path, encoder)
 
 
+def test_a_folder_inside_that_cannot_be_listed_is_left_out_and_its_pictures_are_kept(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (photos / "trip" / "half.jpg").write_bytes(b"\xff\xd8\xff\xe0 cut short")
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    before = ImageIndex.open(tmp_path / "idx")
+    (photos / "00.png").unlink()
+    write_picture(photos / "tripod" / "new.png", 100)
+    forbid_listing(monkeypatch, photos / "trip")
+    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert (report.added, report.updated, report.removed, report.unchanged) == (1, 0, 1, 22)
+    assert [Path(error.source).name for error in report.broken] == ["trip", "half.jpg"]
+    assert "cannot be listed" in report.broken[0].reason
+    after = ImageIndex.open(tmp_path / "idx")
+    assert set(after.ids) == {*before.ids, "tripod/new.png"} - {"00.png"}
+    after.verify()
+    monkeypatch.undo()
+    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).unchanged == 23
+    assert_same_as_fresh(photos, tmp_path, encoder)
+
+
+def test_a_folder_that_cannot_be_listed_at_all_is_an_error(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid_listing(monkeypatch, photos)
+    with pytest.raises(ImageError, match="photos: cannot be listed"):
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    monkeypatch.undo()
+    forbid_listing(monkeypatch, photos / "trip")
+    for path in photos.glob("*.png"):
+        path.unlink()
+    with pytest.raises(ImageError, match="trip: cannot be listed"):
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+
+
+def forbid_listing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    scandir = os.scandir
+
+    def guarded(path: Any) -> Any:
+        if Path(path) == folder:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+
+
+def test_a_folder_that_lost_all_its_pictures_leaves_the_index_alone(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    for path in photos.rglob("*.png"):
+        path.unlink()
+    with pytest.raises(ImageError, match=r"no picture files .*idx still holds 23 .* mounted.* delete"):
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert len(ImageIndex.open(tmp_path / "idx")) == 23
+
+
 def assert_same_as_fresh(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     ImageIndex.build(photos, tmp_path / "fresh", encoder=encoder)
     assert_same(ImageIndex.open(tmp_path / "idx"), ImageIndex.open(tmp_path / "fresh"))

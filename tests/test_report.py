@@ -10,6 +10,7 @@ from PIL import Image
 
 from lcse_plugins import Candidate, LogicScorer, ScoringConfig
 from lcse_plugins.report import Comparison, render_report, write_report
+from lcse_plugins.results import Ranking
 from lcse_plugins.testing import ToyEncoder
 
 NASTY = "<script>alert(1)<script>&\"'.png"
@@ -82,3 +83,13 @@ def test_a_picture_that_cannot_be_shown_says_why(tmp_path: Path) -> None:
 
 def test_notes_and_parser_errors_are_shown(tmp_path: Path) -> None:
     assert "contradiction" in render_report([comparison(tmp_path, ["umbrella.png"], "umbrella and no umbrella")])
+
+
+def test_an_empty_ranking_says_so(tmp_path: Path) -> None:
+    full = comparison(tmp_path, ["umbrella.png", "person.png"], "no person")
+    nothing = Ranking([], parse=full.logical.parse, mode=full.logical.mode, exact=True)
+    plain, logical = render_report([Comparison(plain=full.plain, logical=nothing)]).split("<h3>With logic</h3>")
+    assert plain.count("<li ") == 2
+    assert 'class="moved' not in plain
+    assert "nothing holds the query far enough" in logical
+    assert "<ol>" not in logical

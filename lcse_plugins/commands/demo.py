@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lcse_plugins.commands.messages import print_left_out, print_notes, printable
 from lcse_plugins.commands.options import encoder_option, file_to_write, json_option, load, print_json, progress_bar
 from lcse_plugins.errors import ImageError
 
@@ -83,8 +84,7 @@ def demo(
             _print(comparison, shown, as_json)
         if html is not None:
             write_report(html, comparisons, title="Image search that obeys and, or, not")
-    for error in report.broken:
-        click.secho(f"left out {error}", fg="yellow", err=True)
+    print_left_out(report.broken)
     if html is not None:
         click.echo(f"The same with pictures: open {html} in a browser.", err=as_json)
 
@@ -118,7 +118,7 @@ def _print(comparison: Comparison, shown: int, as_json: bool) -> None:
         return
     click.secho(f"\n“{parse.text}”", bold=True)
     rows = [
-        (str(plain.id), str(result.id), result)
+        (printable(plain.id), printable(result.id), result)
         for plain, result in zip(comparison.plain[:shown], comparison.logical[:shown], strict=False)
     ]
     left = max([len("plain similarity"), *(len(row[0]) for row in rows)])
@@ -136,4 +136,6 @@ def _print(comparison: Comparison, shown: int, as_json: bool) -> None:
     first = comparison.plain[0]
     moved = next((n for n, result in enumerate(comparison.logical, start=1) if result.id == first.id), None)
     if moved is not None and moved > 1:
-        click.secho(f"     plain similarity puts {first.id} first; logic moves it to place {moved}", fg="yellow")
+        name = printable(first.id)
+        click.secho(f"     plain similarity puts {name} first; logic moves it to place {moved}", fg="yellow")
+    print_notes(parse)

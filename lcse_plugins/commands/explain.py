@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lcse_plugins.commands.messages import print_notes, printable
 from lcse_plugins.commands.options import json_option, make_scorer, print_json, scoring_options
 from lcse_plugins.query import canonical, draw
 
@@ -36,9 +36,11 @@ def explain(index_path: Path, query: str, image: str, as_json: bool, **scoring: 
     encoded = scorer.encode(query)
     ranking = rank_pool(encoded, pool)
     if as_json:
-        print_json({**ranking[0].to_json(), "query": query, "mode": ranking.mode})
+        reading = {"query": query, "mode": ranking.mode, "notes": list(ranking.parse.notes)}
+        print_json({**ranking[0].to_json(), **reading, "error": ranking.parse.error})
     else:
         click.echo("\n".join(_steps(encoded, ranking[0], views=_views(encoded, pool))))
+        print_notes(ranking.parse)
 
 
 def _views(encoded: EncodedQuery, pool: VectorPool) -> list[str]:
@@ -46,13 +48,17 @@ def _views(encoded: EncodedQuery, pool: VectorPool) -> list[str]:
 
     if not isinstance(pool, RegionPool) or encoded.edits_nothing:
         return []
-    return [f"similarity  mean of the {pool.best} best of {1 + pool.regions.shape[1]} views: the picture and its tiles"]
+    scale = pool.scale
+    return [
+        f"similarity  mean of the {pool.best} best of {1 + pool.regions.shape[1]} views: the picture and its tiles,",
+        f"            × {scale.factor:.3f} {scale.offset:+.3f} (carried over to the scale of whole pictures)",
+    ]
 
 
 def _steps(encoded: EncodedQuery, result: Ranked, *, views: list[str]) -> list[str]:
     mu, beta = encoded.calibration.mu, encoded.calibration.beta
     lines = [
-        f"picture     {result.id}",
+        f"picture     {printable(result.id)}",
         f"query       {encoded.parse.text}",
         *(f"            {line}" for line in draw(canonical(encoded.parse.query)).splitlines()),
         f"calibration μ = {mu:g}, β = {beta:g}",
@@ -75,19 +81,20 @@ def _sums(encoded: EncodedQuery, result: Ranked) -> list[str]:
     from lcse_plugins.edit import leaf_weights
 
     mu, beta, mode = encoded.calibration.mu, encoded.calibration.beta, encoded.config.mode
-    truth = f"truth       p_logic = {result.truth:.4f}, logit {_logit(result.truth):.3f}"
     if encoded.edits_nothing:
         return [f"score       {result.score:.4f}, the plain similarity: the query states no logic, or mode is holistic"]
+    truth, soft = _logits(encoded, result)
+    lines = [f"truth       p_logic = {result.truth:.4f}, logit {truth:.3f}"]
     if mode == "lcse":
-        soft = sum(item.probability for item in result.evidence) / len(result.evidence)
+        p_soft = sum(item.probability for item in result.evidence) / len(result.evidence)
         return [
-            truth,
-            f"unedited    p_soft  = {soft:.4f}, logit {_logit(soft):.3f}",
-            f"correction  ({_logit(result.truth):.3f} - {_logit(soft):.3f}) / {beta:g} = {result.correction:+.4f}",
+            *lines,
+            f"unedited    p_soft  = {p_soft:.4f}, logit {soft:.3f}",
+            f"correction  ({truth:.3f} - {soft:.3f}) / {beta:g} = {result.correction:+.4f}",
             f"score       {result.holistic:.4f} {result.correction:+.4f} = {result.score:.4f}",
         ]
-    logic = _logit(result.truth) / beta + mu
-    lines = [truth, f"logic       {_logit(result.truth):.3f} / {beta:g} + {mu:g} = {logic:.4f}"]
+    logic = truth / beta + mu
+    lines.append(f"logic       {truth:.3f} / {beta:g} + {mu:g} = {logic:.4f}")
     if mode != "anchored":
         return [*lines, f"score       {result.score:.4f}, the logic alone"]
     plain, meaning = result.holistic, "the similarity of what the query affirms"
@@ -101,6 +108,14 @@ def _sums(encoded: EncodedQuery, result: Ranked) -> list[str]:
     ]
 
 
-def _logit(probability: float) -> float:
-    clipped = min(max(probability, 1e-12), 1 - 1e-12)
-    return math.log(clipped / (1 - clipped))
+def _logits(encoded: EncodedQuery, result: Ranked) -> tuple[float, float]:
+    """Logits of the truth and of the unedited mean, in the precision of the score: probabilities round them off."""
+    import numpy as np
+
+    from lcse_plugins.evidence import gather_logits
+    from lcse_plugins.logic import soft_logit, truth_logit
+
+    similarities = {item.concept: np.array([item.similarity], dtype=np.float32) for item in result.evidence}
+    logits = gather_logits(similarities, encoded.calibration)
+    truth = truth_logit(encoded.scored_tree, logits, config=encoded.config)
+    return float(truth[0]), float(soft_logit(list(logits.values()))[0])

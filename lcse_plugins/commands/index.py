@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lcse_plugins.commands.messages import print_left_out
 from lcse_plugins.commands.options import encoder_option, json_option, load, progress_bar
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def index(
 ) -> None:
     """Encode the pictures in FOLDER, or bring their index up to date.
 
-    Run it again after adding, changing or removing pictures: only what changed is encoded. It may be interrupted.
+    Run it again after adding, changing or removing pictures: only what changed is encoded. It may be interrupted. A
+    file of the same name, size and time of change counts as unchanged.
     """
     from lcse_plugins.index import ImageIndex
     from lcse_plugins.tiles import describe_tiles
@@ -59,7 +61,7 @@ def index(
         broken = [{"path": error.source, "reason": error.reason} for error in report.broken]
         click.echo(json.dumps({"index": str(out), **counts, "tiles": describe_tiles(report.tiles), "broken": broken}))
         return
+    left_out = f", {len(report.broken)} left out" if report.broken else ""
     tiled = f", tiles {describe_tiles(report.tiles)}" if report.tiles else ""
-    click.echo(f"{out}: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + tiled)
-    for error in report.broken:
-        click.secho(f"left out {error}", fg="yellow", err=True)
+    click.echo(f"{out}: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + left_out + tiled)
+    print_left_out(report.broken)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from lcse_plugins.commands.messages import print_notes, printable
 from lcse_plugins.commands.options import (
     file_to_write,
     json_option,
@@ -76,21 +77,21 @@ def _as_json(ranking: Ranking) -> dict[str, Any]:
 
 def show_ranking(ranking: Ranking) -> None:
     """Print a ranking, aligned: place, picture, score and the reason."""
-    width = max((len(str(result.id)) for result in ranking), default=0)
-    for place, result in enumerate(ranking, start=1):
+    names = [printable(result.id) for result in ranking]
+    width = max(map(len, names), default=0)
+    for place, (name, result) in enumerate(zip(names, ranking, strict=True), start=1):
         reasons = "  ".join(
             click.style(f"{item.label} {item.probability:.2f}", fg="green" if item.fits else "red")
             for item in result.evidence
         )
         sign = "+" if result.correction >= 0 else "-"
         click.echo(
-            f"{place:>3}  {result.id!s:<{width}}  {result.score:7.3f} = {result.holistic:6.3f} {sign} "
+            f"{place:>3}  {name:<{width}}  {result.score:7.3f} = {result.holistic:6.3f} {sign} "
             f"{abs(result.correction):.3f}  truth {result.truth:.2f}  {reasons}"
         )
     if not ranking:
         click.echo("nothing holds the query far enough; lower --min-truth")
-    for note in (*ranking.parse.notes, *([ranking.parse.error] if ranking.parse.error else [])):
-        click.secho(f"note: {note}", fg="yellow", err=True)
+    print_notes(ranking.parse)
 
 
 def _write_report(html: Path, ranking: Ranking, scorer: LogicScorer, index: ImageIndex, limit: int) -> None:
@@ -99,5 +100,6 @@ def _write_report(html: Path, ranking: Ranking, scorer: LogicScorer, index: Imag
     from lcse_plugins.scorer import LogicScorer
 
     plain = LogicScorer(scorer.encoder, calibration=scorer.calibration, config=ScoringConfig(mode="holistic"))
-    write_report(html, [Comparison(plain=plain.search(ranking.parse.text, index, limit=limit), logical=ranking)])
+    before = plain.search(ranking.parse.text, index, limit=limit)
+    write_report(html, [Comparison(plain=before, logical=ranking, shown=limit)])
     click.echo(f"wrote {html}", err=True)

@@ -100,20 +100,27 @@ def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS, max_bytes: 
         raise ImageError(name, f"cannot be decoded ({error or type(error).__name__})") from error
 
 
-def walk_images(folder: str | Path) -> Iterator[Path]:
+def walk_images(folder: str | Path, *, left_out: Callable[[ImageError], None] | None = None) -> Iterator[Path]:
     """Picture files under a folder, chosen by suffix, in a fixed order.
 
     Files of a folder come first, then its sub-folders, each in the order of their names. Hidden files and folders are
     left out; links to files are followed, links to folders are not, so the walk always ends.
 
+    Args:
+        folder: where to begin.
+        left_out: told of each folder inside that cannot be listed; the walk then goes on without it.
+
     Raises:
-        ImageError: the folder, or one inside it, cannot be listed.
+        ImageError: the folder cannot be listed, or one inside it while there is no `left_out`.
     """
     suffixes = _picture_suffixes()
 
     def refuse(error: OSError) -> None:
         reason = "there is no such folder" if isinstance(error, FileNotFoundError) else f"cannot be listed ({error})"
-        raise ImageError(error.filename or folder, reason) from error
+        fault = ImageError(error.filename or folder, reason)
+        if left_out is None or Path(fault.source) == Path(folder):
+            raise fault from error
+        left_out(fault)
 
     for parent, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

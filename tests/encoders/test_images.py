@@ -300,6 +300,25 @@ def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
             list(walk_images(tmp_path))
 
 
+def test_a_folder_inside_that_cannot_be_listed_may_be_passed_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir, told = os.scandir, list[ImageError]()
+
+    def guarded(path: str) -> object:
+        if Path(path).name in ("sub", "absent"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    with pytest.raises(ImageError, match="cannot be listed"):
+        list(walk_images(folder))
+    assert [path.name for path in walk_images(folder, left_out=told.append)] == ["a.JPG", "b.png"]
+    assert [error.source for error in told] == [str(folder / "sub")]
+    with pytest.raises(ImageError, match="cannot be listed"):
+        list(walk_images(folder / "absent", left_out=told.append))
+
+
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_broken_files_are_listed_and_the_walk_goes_on(folder: Path, workers: int) -> None:
     loaded = list(iter_images(folder, workers=workers))
