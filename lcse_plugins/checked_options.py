@@ -37,5 +37,6 @@ def _option_error(error: ValidationError, kind: type[BaseModel]) -> LcseError:
     told = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults if fault["type"] != _UNKNOWN]
     unknown = [str(fault["loc"][0]) for fault in faults if fault["type"] == _UNKNOWN]
     if unknown:
-        told.append(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(kind.model_fields)}")
+        known = [name for name, field in kind.model_fields.items() if field.repr]  # others are not to be set
+        told.append(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(known)}")
     return InvalidOption("; ".join(told))

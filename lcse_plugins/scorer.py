@@ -12,13 +12,14 @@ import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lcse_plugins.arguments import check_limits
-from lcse_plugins.calibrate import Calibration
+from lcse_plugins.calibrate import Calibration, load_calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
@@ -47,24 +48,24 @@ class LogicScorer:
     Args:
         encoder: The frozen encoder that made the image vectors, or its name.
         parser: Text to tree; by default the offline grammar.
-        calibration: μ and β; by default the encoder's preset.
+        calibration: μ and β, or the file that holds them; by default the encoder's preset.
         config: Mode, aggregation and which text gives the ordinary similarity.
 
     Raises:
         UnknownEncoder: there is no encoder of that name, or it is none.
         CalibrationMismatch: the calibration was fitted for another encoder.
-        CalibrationError: none was given and the encoder has no preset.
+        CalibrationError: none was given and the encoder has no preset, or the file is not one.
     """
 
     def __init__(
         self,
         encoder: Encoder | str,
         parser: Parser = parse_offline,
-        calibration: Calibration | None = None,
+        calibration: Calibration | str | Path | None = None,
         config: ScoringConfig = DEFAULT_CONFIG,
     ) -> None:
         encoder = load_encoder(encoder)
-        chosen = calibration or encoder.calibration
+        chosen = encoder.calibration if calibration is None else _calibration(calibration)
         if chosen is None:
             raise CalibrationError(
                 f"encoder {encoder.encoder_id!r} has no preset calibration; fit one with `lcse calibrate`"
@@ -185,6 +186,14 @@ def _unread(text: str, error: Exception) -> Parse:
         parser="none",
         error=f"{type(error).__name__}: {error}",
     )
+
+
+def _calibration(given: Calibration | str | Path) -> Calibration:
+    if isinstance(given, str | Path):
+        return load_calibration(given)
+    if not isinstance(given, Calibration):
+        raise CalibrationError(f"a calibration is a Calibration or the path of its file, not {type(given).__name__}")
+    return given
 
 
 def _as_pool(candidates: Candidates) -> VectorPool:

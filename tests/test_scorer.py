@@ -4,6 +4,7 @@ import copy
 import json
 import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -349,6 +350,17 @@ def test_calibration_belongs_to_its_encoder() -> None:
 
     with pytest.raises(CalibrationError, match="no preset"):
         LogicScorer(Uncalibrated())
+
+
+def test_a_calibration_may_be_named_by_its_file(tmp_path: Path) -> None:
+    written = Calibration(mu=0.2, beta=30.0)
+    written.save(tmp_path / "mine.json")
+    for place in (tmp_path / "mine.json", str(tmp_path / "mine.json")):
+        assert LogicScorer(ToyEncoder(), calibration=place).calibration == written
+    with pytest.raises(CalibrationError, match="cannot be read"):
+        LogicScorer(ToyEncoder(), calibration=tmp_path / "none.json")
+    with pytest.raises(CalibrationError, match="or the path of its file, not dict"):
+        LogicScorer(ToyEncoder(), calibration={"mu": 0.2})  # type: ignore[arg-type]
 
 
 def test_an_encoder_that_breaks_is_caught() -> None:

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 
 from langchain_lcse.documents import EVIDENCE_KEY
 from lcse_plugins.errors import ImageError, InvalidOption
-from lcse_plugins.image_sources import ImageAccess, ImageLocation, read_image
+from lcse_plugins.image_sources import ImageAccess, ImageLocation, is_web_url, read_image
 from lcse_plugins.query import format_query, from_json
 from lcse_plugins.thumbnails import SMALLEST_SIDE, jpeg_thumbnail
 
@@ -71,7 +71,7 @@ def _picture(document: Document, budget: PictureBudget, share: int) -> tuple[Blo
     location = budget.locate(document)
     if location is None:
         return None, "it names no picture"
-    if isinstance(location, str) and location.lower().startswith(("http://", "https://")):
+    if isinstance(location, str) and is_web_url(location):
         return {"type": "image", "url": location}, ""
     try:
         small = jpeg_thumbnail(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
+from pydantic import ConfigDict, Field, SkipValidation
 
 from langchain_lcse.child_runs import arun_as_child, run_as_child
 from langchain_lcse.choose_source import Source, choose_source
@@ -69,12 +69,26 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
     image_cache: ImageVectorCache | None = None
     """Keeps encoded pictures; give several retrievers the same to share it."""
 
+    made: MadeOnce[DocumentSource] = Field(default_factory=MadeOnce, exclude=True, repr=False)
+    """What these settings were made into, not to be set: LangChain makes a retriever of the fields for each configured
+    call, and by this one all of them share what was encoded."""
+
     model_config = ConfigDict(extra="forbid")
-    _made: MadeOnce[DocumentSource] = PrivateAttr(default_factory=MadeOnce)
 
     def model_post_init(self, context: Any, /) -> None:
         """Check that the source can be searched and what it is asked for."""
-        self._wanted(self._source())
+        self.wanted()
+
+    def wanted(self, **call: Any) -> Wanted:
+        """What a call with these arguments asks of the source.
+
+        Raises:
+            InvalidOption: a number is out of its range or given twice, or the source cannot do what it is asked for.
+        """
+        fields = type(self).model_fields
+        settings = {name: getattr(self, name) for name in ("k", "fetch_k", "min_truth", "exact")}
+        given = {name: value for name, value in settings.items() if value != fields[name].default}
+        return self._source().terms.wanted(call=call, settings=given, search_kwargs=self.search_kwargs)
 
     def _get_relevant_documents(
         self,
@@ -85,8 +99,7 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
         filter: Any = None,
         min_truth: float | None = None,
     ) -> list[Document]:
-        source = self._source()
-        wanted = self._wanted(source, k=k, filter=filter, min_truth=min_truth)
+        source, wanted = self._source(), self.wanted(k=k, filter=filter, min_truth=min_truth)
         return run_as_child(run_manager.get_child(), lambda: source.search(query, wanted))
 
     async def _aget_relevant_documents(
@@ -98,8 +111,7 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
         filter: Any = None,
         min_truth: float | None = None,
     ) -> list[Document]:
-        source = self._source()
-        wanted = self._wanted(source, k=k, filter=filter, min_truth=min_truth)
+        source, wanted = self._source(), self.wanted(k=k, filter=filter, min_truth=min_truth)
         return await arun_as_child(run_manager.get_child(), source.asearch(query, wanted))
 
     def _source(self) -> DocumentSource:
@@ -112,10 +124,4 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
             "access": self.image_access,
             "cache": self.image_cache,
         }
-        return self._made.get((self.source, how), lambda: choose_source(self.source, **how))
-
-    def _wanted(self, source: DocumentSource, **call: Any) -> Wanted:
-        fields = type(self).model_fields
-        settings = {name: getattr(self, name) for name in ("k", "fetch_k", "min_truth", "exact")}
-        given = {name: value for name, value in settings.items() if value != fields[name].default}
-        return source.terms.wanted(call=call, settings=given, search_kwargs=self.search_kwargs)
+        return self.made.get((self.source, how), lambda: choose_source(self.source, **how))

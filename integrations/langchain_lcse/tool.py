@@ -10,12 +10,15 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import StructuredTool, ToolException
+from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import BaseModel, Field, ValidationError, create_model
 
 from langchain_lcse.blocks import Block, PictureBudget, result_blocks
 from langchain_lcse.images import image_location
+from langchain_lcse.retriever import LogicRetriever
 from lcse_plugins.errors import InvalidOption, LcseError
 from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from lcse_plugins.keywords import keywords
 
 __all__ = ["TOOL_DESCRIPTION", "logic_search_tool"]
 
@@ -49,8 +52,8 @@ def logic_search_tool(
     its newer interface: `ChatOpenAI(use_responses_api=True)`.
 
     Args:
-        retriever: A `LogicRetriever`, or another retriever that takes `k` with each call; its own `k` is what a call
-            without one gets.
+        retriever: A `LogicRetriever`, a store's own or any other. What it was told to fetch is what a call without `k`
+            gets, at most 20; a `k` is passed on to those whose search takes one by name, and cuts what others find.
         name: What the model calls.
         description: What the model is told; the default teaches the query language.
         max_bytes: The most characters of base64 that all pictures of one call may take; 0 sends none.
@@ -65,19 +68,25 @@ def logic_search_tool(
         raise InvalidOption(
             f"the tool asks a retriever, not {type(retriever).__name__}; pass LogicRetriever(source=…) for a store"
         )
-    usual = _usual_k(retriever)
+    usual = min(retriever.wanted().k, MAX_K) if isinstance(retriever, LogicRetriever) else None
+    takes_k = isinstance(retriever, VectorStoreRetriever) or "k" in keywords(retriever._get_relevant_documents)[0]
     budget = PictureBudget(max_bytes=max_bytes, max_side=max_side, locate=locate_image, access=image_access)
 
-    def search(query: str, k: int = usual, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
+    def asked(k: int | None) -> dict[str, Any]:
+        return {"k": k} if takes_k and k is not None else {}
+
+    def search(query: str, k: int | None = usual, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
         try:
-            documents = retriever.invoke(query, {"callbacks": callbacks}, k=k)
+            documents = retriever.invoke(query, {"callbacks": callbacks}, **asked(k))[: k or MAX_K]
         except LcseError as error:
             raise ToolException(_told(error)) from error
         return result_blocks(query, documents, budget), documents
 
-    async def asearch(query: str, k: int = usual, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
+    async def asearch(
+        query: str, k: int | None = usual, callbacks: Callbacks = None
+    ) -> tuple[list[Block], list[Document]]:
         try:
-            documents = await retriever.ainvoke(query, {"callbacks": callbacks}, k=k)
+            documents = (await retriever.ainvoke(query, {"callbacks": callbacks}, **asked(k)))[: k or MAX_K]
         except LcseError as error:
             raise ToolException(_told(error)) from error
         return await asyncio.to_thread(result_blocks, query, documents, budget), documents
@@ -94,16 +103,12 @@ def logic_search_tool(
     )
 
 
-def _usual_k(retriever: BaseRetriever) -> int:
-    asked: Any = getattr(retriever, "search_kwargs", {}).get("k", getattr(retriever, "k", 4))
-    return min(int(asked), MAX_K)
-
-
-def _schema(usual: int) -> type[BaseModel]:
+def _schema(usual: int | None) -> type[BaseModel]:
     """What the tool is called with."""
     asked = Field(description='What the pictures must show and must not show, such as "a street without cars".')
     count = Field(default=usual, ge=1, le=MAX_K, description="How many pictures to return.")
-    return create_model("SearchPictures", query=(str, asked), k=(int, count))
+    number: Any = int if usual else int | None
+    return create_model("SearchPictures", query=(str, asked), k=(number, count))
 
 
 def _told(error: LcseError) -> str:

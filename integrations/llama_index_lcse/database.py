@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Mapping
 from inspect import iscoroutinefunction
-from pathlib import Path
 from typing import Any
 
 from llama_index.core.callbacks import CallbackManager
@@ -14,10 +14,10 @@ from llama_index.core.schema import BaseNode, ImageNode, NodeWithScore, QueryBun
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
 from lcse_plugins.arguments import check_limits
-from lcse_plugins.errors import InvalidOption
-from lcse_plugins.image_sources import ImageLocation
+from lcse_plugins.errors import InvalidCandidate, InvalidOption
+from lcse_plugins.image_sources import ImageLocation, is_web_url
 from lcse_plugins.keywords import keywords
-from lcse_plugins.picture_keys import picture_in
+from lcse_plugins.picture_keys import holds_picture, named_picture, picture_in
 from lcse_plugins.results import Ranked, Ranking
 from llama_index_lcse.node_ranking import packed, told
 
@@ -31,7 +31,9 @@ class DatabaseRetriever(BaseRetriever):
         nodes = DatabaseRetriever(search, top_n=5).retrieve("a kitchen but no microwave")
 
     Collections written by llama-index-vector-stores-qdrant give back their nodes; any other point becomes an image node
-    with its payload as metadata and the picture that this names, under `path` or another usual key.
+    with its payload as metadata and the picture that this names, under `path` or another usual key; payloads as
+    langchain-qdrant writes them (`page_content`, `metadata`) give its text and metadata. Models are not shown metadata
+    that are pictures themselves.
 
     Args:
         search: A `qdrant_lcse.LogicSearch`, an `AsyncLogicSearch` (`aretrieve` only), or anything with that `query`.
@@ -103,16 +105,42 @@ def _nodes(ranking: Ranking) -> list[NodeWithScore]:
 
 def _node(result: Ranked) -> BaseNode:
     payload = dict(result.candidate.payload or {})
-    if "_node_content" in payload:
+    if "_node_content" not in payload:
+        return _image_node(str(result.id), payload)
+    try:
         return metadata_dict_to_node(payload)
-    return ImageNode(id_=str(result.id), metadata=payload, **_shown(picture_in(payload)))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidCandidate(
+            f"point {result.id} holds no LlamaIndex node under '_node_content'; write it anew, or remove that key"
+        ) from error
+
+
+def _image_node(point_id: str, payload: Mapping[str, Any]) -> ImageNode:
+    """A node for a payload; one with `page_content` is read as langchain-qdrant writes it."""
+    metadata, text = dict(payload), ""
+    if isinstance(payload.get("page_content"), str) and isinstance(payload.get("metadata") or {}, Mapping):
+        text = metadata.pop("page_content")
+        metadata.update(metadata.pop("metadata", None) or {})
+    hidden = [key for key, value in metadata.items() if holds_picture(value)]
+    return ImageNode(
+        id_=point_id,
+        text="" if holds_picture(text) else text,
+        metadata=metadata,
+        excluded_llm_metadata_keys=hidden,
+        excluded_embed_metadata_keys=hidden,
+        **_shown(picture_in(metadata) or named_picture(text)),
+    )
 
 
 def _shown(picture: ImageLocation | None) -> dict[str, str]:
     """The field of an image node that a picture goes into."""
-    if not isinstance(picture, str | Path):
-        return {}
-    place = str(picture)
-    if place.startswith("data:"):
-        return {"image": place}
-    return {"image_url" if place.lower().startswith(("http://", "https://")) else "image_path": place}
+    match picture:
+        case None:
+            return {}
+        case bytes():
+            return {"image": base64.b64encode(picture).decode("ascii")}
+        case str() if picture.startswith("data:"):
+            return {"image": picture[picture.find(",") + 1 :]}
+        case str() if is_web_url(picture):
+            return {"image_url": picture}
+    return {"image_path": str(picture)}

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_lcse import LcseEmbeddings, LogicRetriever, logic_search_tool
@@ -54,6 +56,54 @@ def test_it_may_be_called_with_the_query_alone(memory: InMemoryVectorStore) -> N
     assert found(logic_search_tool(LogicRetriever(source=memory, search_kwargs={"k": 2}))) == 2
     assert found(logic_search_tool(memory.as_retriever())) == 4
     assert logic_search_tool(LogicRetriever(source=memory, k=3)).args["k"]["default"] == 3
+
+
+def test_what_a_retriever_was_told_to_fetch_is_fetched(memory: InMemoryVectorStore, scorer: LogicScorer) -> None:
+    class Queries:
+        def query(self, text: str, *, limit: int, **options: Any) -> Any:
+            asked.append(limit)
+            raise SearchUnavailable("the database did not answer")
+
+    asked: list[int] = []
+    call(logic_search_tool(LogicRetriever(source=Queries(), search_kwargs={"limit": 7})), query="dog")
+    call(logic_search_tool(LogicRetriever(source=Queries(), search_kwargs={"k": None})), query="dog")
+    assert asked == [7, 4]
+    assert len(call(logic_search_tool(memory.as_retriever(search_kwargs={"k": 9})), query="dog").artifact) == 9
+
+
+class _Chain(BaseRetriever):
+    """Hands on what it is called with to another, as LangChain's `ContextualCompressionRetriever` does."""
+
+    base: BaseRetriever
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
+    ) -> list[Document]:
+        return self.base.invoke(query, **kwargs)[::-1]
+
+
+class _Bare(BaseRetriever):
+    """Takes nothing but a query, as LangChain's `EnsembleRetriever` does."""
+
+    found: list[Document]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        return self.found
+
+
+async def test_of_what_another_retriever_finds_the_first_are_shown(
+    memory: InMemoryVectorStore, documents: list[Document]
+) -> None:
+    base = memory.as_retriever(search_kwargs={"k": 10})
+    for retriever in (_Chain(base=base), _Bare(found=documents * 2)):
+        found, tool = retriever.invoke("dog"), logic_search_tool(retriever)
+        for k in (None, 2):
+            arguments = {"query": "dog"} if k is None else {"query": "dog", "k": k}
+            assert call(tool, **arguments).artifact == found[: k or 20]
+            request = ToolCall(name=tool.name, args=arguments, id="call-1", type="tool_call")
+            assert (await tool.ainvoke(request)).artifact == found[: k or 20]
+        assert call(tool, query="dog", k=None).artifact == found[:20]
+    assert len(call(logic_search_tool(base), query="dog", k=12).artifact) == 12
 
 
 async def test_awaited_it_may_be_called_with_the_query_alone(memory: InMemoryVectorStore) -> None:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import base64
+from io import BytesIO
 from typing import Any
 
 import pytest
-from llama_index.core.schema import ImageNode
+from llama_index.core.schema import ImageNode, MetadataMode
 from llama_index.vector_stores.qdrant import QdrantVectorStore
 from llama_index_lcse import METADATA_KEY, DatabaseRetriever
+from PIL import Image
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_lcse import AsyncLogicSearch, LogicSearch
 
 from lcse_plugins import Candidate, LogicScorer
-from lcse_plugins.errors import InvalidOption
+from lcse_plugins.errors import InvalidCandidate, InvalidOption
 from lcse_plugins.testing import toy_gallery
 
 QUERY = "umbrella and no person"
+
+
+def _inline() -> str:
+    kept = BytesIO()
+    Image.new("RGB", (3, 2), "red").save(kept, "PNG")
+    return base64.b64encode(kept.getvalue()).decode()
+
+
+INLINE = _inline()
 
 
 @pytest.fixture
@@ -73,13 +85,66 @@ async def test_any_other_collection_and_asynchronous_search(gallery: tuple[Logic
 def test_a_payload_may_name_its_picture_as_it_likes(
     payload: dict[str, str], field: str, gallery: tuple[LogicScorer, list[Candidate]]
 ) -> None:
+    assert getattr(found_node(gallery, payload), field) == next(iter(payload.values())).removeprefix(
+        "data:image/png;base64,"
+    )
+
+
+def found_node(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any]) -> ImageNode:
+    """The node of the one point of a collection."""
     scorer, candidates = gallery
     client = QdrantClient(":memory:")
     size = models.VectorParams(size=len(candidates[0].vector), distance=models.Distance.COSINE)
     client.create_collection("images", vectors_config=size)
     client.upsert("images", [models.PointStruct(id=1, vector=candidates[0].vector.tolist(), payload=payload)])
     (found,) = DatabaseRetriever(LogicSearch(client, "images", scorer)).retrieve(QUERY)
-    assert str(getattr(found.node, field)) in payload.values()
+    assert isinstance(found.node, ImageNode)
+    return found.node
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"image": INLINE},
+        {"image": f"data:image/png;base64,{INLINE}"},
+        {"page_content": "a dot", "metadata": {"image": INLINE}},
+        {"page_content": INLINE, "metadata": None},
+        {"record": {"image": INLINE}},
+        {"image_path": "dot.png", "thumbnail": INLINE},
+    ],
+)
+def test_a_picture_in_a_payload_is_seen_and_not_read(
+    gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any]
+) -> None:
+    node = found_node(gallery, {**payload, "title": "dot"})
+    if "image_path" not in payload:
+        with Image.open(node.resolve_image()) as picture:
+            assert picture.size == (3, 2)
+    for mode in (MetadataMode.LLM, MetadataMode.EMBED):
+        assert INLINE not in node.get_content(mode)
+        assert "title: dot" in node.get_content(mode)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"page_content": "a dog", "metadata": {"image_path": "dog.jpg", "album": "toy"}},
+        {"text": "a dog", "meta": {"image_path": "dog.jpg", "album": "toy"}},
+        {"page_content": "dog.jpg", "metadata": {"album": "toy"}},
+        {"page_content": "data: a dog, a cat", "metadata": {"path": "dog.jpg", "album": "toy"}},
+    ],
+)
+def test_what_langchain_wrote_is_read(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any]) -> None:
+    node = found_node(gallery, payload)
+    assert node.image_path == "dog.jpg"
+    if "page_content" in payload:
+        assert (node.text, node.metadata["album"]) == (payload["page_content"], "toy")
+
+
+@pytest.mark.parametrize("written", ["{", "[7]", 7, '{"metadata": 7}'])
+def test_a_damaged_node_is_told(gallery: tuple[LogicScorer, list[Candidate]], written: Any) -> None:
+    with pytest.raises(InvalidCandidate, match=r"point 1 .*'_node_content'"):
+        found_node(gallery, {"_node_content": written, "_node_type": "ImageNode"})
 
 
 def test_numbers_out_of_range_are_refused(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
