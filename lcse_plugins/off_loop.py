@@ -29,14 +29,20 @@ T = TypeVar("T")
 
 async def compute(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a function that only computes; one that may wait for something belongs in `asyncio.to_thread`."""
-    work = partial(copy_context().run, function, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_threads(), work)
+    return await _run(_threads(), partial(copy_context().run, function, *args, **kwargs))
 
 
 async def wait(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """The result of a function that may wait for a disk or a network, and that threads of `to_thread` may wait for."""
-    work = partial(copy_context().run, function, *args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_waiting_threads(), work)
+    return await _run(_waiting_threads(), partial(copy_context().run, function, *args, **kwargs))
+
+
+async def _run(pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    try:
+        answer = asyncio.get_running_loop().run_in_executor(pool, work)
+    except RuntimeError:  # the main thread has ended, and pools take nothing more
+        return work()
+    return await answer
 
 
 @cache

@@ -6,11 +6,13 @@
 from lcse_plugins.exchange import FlatConcept, FlatQuery, Operator, from_flat, from_json, to_flat, to_json
 from lcse_plugins.nodes import MAX_DEPTH, MAX_NODES, MAX_TEXT, And, Concept, Not, Or, Plain, Query, is_tree
 from lcse_plugins.tree import (
+    affirms_nothing,
     canonical,
     concepts,
     contradictions,
     describe,
     draw,
+    excludes,
     format_query,
     has_logic,
     is_constrained,
@@ -31,11 +33,13 @@ __all__ = [
     "Or",
     "Plain",
     "Query",
+    "affirms_nothing",
     "canonical",
     "concepts",
     "contradictions",
     "describe",
     "draw",
+    "excludes",
     "format_query",
     "from_flat",
     "from_json",

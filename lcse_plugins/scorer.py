@@ -8,7 +8,6 @@ once and by `search` over collections that only answer nearest-vector searches.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -27,7 +26,7 @@ from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import CalibrationError, EncoderError, InvalidCandidate, LcseError, QueryError
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse as parse_offline
-from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, read_with
+from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, read_with
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import Concept, Query, canonical, concepts, describe, is_tree, ordered
 from lcse_plugins.results import Candidate, Ranking
@@ -143,12 +142,10 @@ class LogicScorer:
 
     async def aread(self, query: str | Query) -> Parse:
         """As `read`, off the event loop; a parser with an `aread` of its own is awaited."""
-        aread = getattr(self.parser, "aread", None)
-        if aread is None or not isinstance(query, str):
-            return await asyncio.to_thread(self.read, query)
+        if not isinstance(query, str):
+            return self.read(query)
         try:
-            parse: Parse = await aread(query)
-            return parse
+            return await aread_with(self.parser, query)
         except LcseError:
             raise
         except Exception as error:

@@ -17,11 +17,13 @@ from lcse_plugins.errors import QueryError
 from lcse_plugins.nodes import And, Concept, Not, Or, Plain, Query, flattened
 
 __all__ = [
+    "affirms_nothing",
     "canonical",
     "concepts",
     "contradictions",
     "describe",
     "draw",
+    "excludes",
     "format_query",
     "has_logic",
     "is_constrained",
@@ -42,6 +44,16 @@ def leaves(query: Query, *, negated: bool = False) -> Iterator[tuple[Concept, bo
         case And(children) | Or(children) | Plain(children):
             for child in children:
                 yield from leaves(child, negated=negated)
+
+
+def excludes(query: Query) -> bool:
+    """Whether any concept is under an odd number of `Not`."""
+    return any(negated for _, negated in leaves(query))
+
+
+def affirms_nothing(query: Query) -> bool:
+    """Whether every concept is."""
+    return all(negated for _, negated in leaves(query))
 
 
 def concepts(query: Query) -> tuple[str, ...]:

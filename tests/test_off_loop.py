@@ -6,11 +6,14 @@ import asyncio
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
-from lcse_plugins.off_loop import WORKERS, compute
+from lcse_plugins import off_loop
+from lcse_plugins.off_loop import WORKERS, compute, wait
 
 NAME: ContextVar[str] = ContextVar("NAME", default="nobody")
 
@@ -39,6 +42,16 @@ async def test_few_threads_serve_many_calls() -> None:
 
     assert await asyncio.gather(*(compute(work, number) for number in range(50))) == list(range(50))
     assert 1 <= peak <= WORKERS
+
+
+@pytest.mark.parametrize(("run", "pool"), [(compute, "_threads"), (wait, "_waiting_threads")])
+async def test_once_pools_take_nothing_more_the_caller_does_the_work(
+    monkeypatch: pytest.MonkeyPatch, run: Any, pool: str
+) -> None:
+    closed = ThreadPoolExecutor(1)
+    closed.shutdown()
+    monkeypatch.setattr(off_loop, pool, lambda: closed)
+    assert await run(threading.current_thread) is threading.current_thread()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # from Python 3.12 on; here it is what is tried

@@ -3,8 +3,9 @@
 Two readers seldom cut a query into the same concepts: one cuts finer, the other keeps more words. So each concept of
 the grammar is known by its head, the words in front of its first preposition (`man` of `man in a park`) that no other
 concept has; and only three things are compared: that the concept is named at all, whether it is wanted or excluded,
-and whether `and` or `or` stands between it and its neighbour. How groups nest is left to the reader. Where the grammar
-is not sure, a concept must be named and no more.
+and whether `and` or `or` stands between it and its neighbour. What is wanted is wanted with all its parts: its `park`
+may not be excluded either. How groups nest is left to the reader. Where the grammar is not sure, a concept must be
+named and no more.
 """
 
 from __future__ import annotations
@@ -21,7 +22,20 @@ from lcse_plugins.parsing.inflection import base_forms
 from lcse_plugins.parsing.lexicon import lexicon
 from lcse_plugins.parsing.placing import PEOPLE, words_of
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, concepts, format_query, leaves, ordered
+from lcse_plugins.query import (
+    And,
+    Concept,
+    Not,
+    Or,
+    Plain,
+    Query,
+    canonical,
+    concepts,
+    excludes,
+    format_query,
+    leaves,
+    ordered,
+)
 
 __all__ = ["disagreements", "is_grammars"]
 
@@ -31,11 +45,15 @@ _MANY = 8
 
 @dataclass(frozen=True)
 class _Named:
-    """A concept of the grammar, the words that only it has, those of its head (in base forms), and its signs."""
+    """A concept of the grammar and its signs.
+
+    Of its words, in base forms: those that only it has, those of its head that only it has, all of its head.
+    """
 
     text: str
     own: frozenset[str]
     head: frozenset[str]
+    first: frozenset[str]
     signs: frozenset[bool]
 
 
@@ -51,13 +69,17 @@ def disagreements(tree: Query, text: str) -> Iterator[str]:
         return
     read = canonical(reading.query)
     named = _named(read)
+    sure = parse.is_sure(reading)
     for concept in named:
-        if concept.own and not _signs(tree, concept.own):
+        if concept.own and not _signs(tree, concept.own if sure else concept.own | concept.first):
             yield f"the query {_verb(concept.signs)} {concept.text!r}, the tree does not name it"
-    if not parse.is_sure(reading):
+    if not sure:
         return
-    if _excludes(read) and not _excludes(tree):
+    if excludes(read) and not excludes(tree):
         yield "the query excludes something, the tree nothing"
+    for leaf, concept in product((leaf for leaf, negated in leaves(tree) if negated), named):
+        if True not in concept.signs and _is_part(leaf.text, concept):
+            yield f"the query wants {concept.text!r}, the tree excludes {leaf.text!r}"
     for concept in named:
         signs = _signs(tree, concept.head)
         if len(signs) == len(concept.signs) == 1 and signs != concept.signs:
@@ -90,9 +112,11 @@ def _named(tree: Query) -> list[_Named]:
         cut = next((at for at, word in enumerate(row) if at and word in places), len(row))
         own = [word for word in row if word not in small and all(holders[form] == 1 for form in _forms(word))]
         head = [word for word in row[:cut] if word in own]
+        first = [word for word in row[:cut] if word not in small]
         if False in signs[text]:  # "high quality" may be left out
             own = [word for word in own if word not in about]
-        found.append(_Named(text, _forms(" ".join(own)), _forms(" ".join(head)), frozenset(signs[text])))
+        forms, heads, firsts = (_forms(" ".join(words)) for words in (own, head, first))
+        found.append(_Named(text, forms, heads, firsts, frozenset(signs[text])))
     return found
 
 
@@ -101,12 +125,14 @@ def _small() -> frozenset[str]:
     return (tables.words("english") | tables.words("preposition") | {"no", "nor"}) - tables.words("image")
 
 
+def _is_part(text: str, concept: _Named) -> bool:
+    """Whether every word of a text, small ones aside, is one that only the concept has."""
+    words = [word.text for word in words_of(text) if word.text not in _small()]
+    return bool(words) and all(not _forms(word).isdisjoint(concept.own) for word in words)
+
+
 def _verb(signs: Collection[bool]) -> str:
     return "excludes" if True in signs else "wants"
-
-
-def _excludes(tree: Query) -> bool:
-    return any(negated for _, negated in leaves(tree))
 
 
 def _signs(tree: Query, words: frozenset[str]) -> frozenset[bool]:

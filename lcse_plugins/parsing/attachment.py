@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from lcse_plugins.parsing.filler import Chunk
 from lcse_plugins.parsing.items import GROUPS, NEGATIONS, Item, is_words, negation_of, tag_at
 from lcse_plugins.parsing.phrases import Phrases
+from lcse_plugins.parsing.words import Chunk
 
-__all__ = ["end_keywords", "give_back"]
+__all__ = ["end_keywords", "give_back", "give_to_pictures"]
 
 
 def end_keywords(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -34,6 +35,25 @@ def _keyword_end(items: list[Item], at: int, led: Chunk, phrases: Phrases) -> in
     end = phrases.terse(items[at].words)
     phrase = len(phrases.without_dangling(led)) < len(led)  # "a plate with no eggs benedict"
     return 0 if phrase and not phrases.described(items[at].words[end:]) else end
+
+
+def give_to_pictures(items: list[Item], phrases: Phrases) -> list[Item]:
+    """Give to a picture what it shows: `a photo without people | of a lake`, `not blurry | photo of a cat`."""
+    out: list[Item] = []
+    for at, item in enumerate(items):
+        out.append(item)
+        if tag_at(items, at - 1) not in ("no", "without", "not") or not is_words(items, at):
+            continue
+        led = out[-3].words if is_words(out, len(out) - 3) else []
+        host = phrases.without_dangling(led)
+        end = phrases.shown(host, item.words)
+        first = at == 1 + bool(led) and not phrases.content(led)
+        if not end and first and [word.low for word in items[at - 1].words] == ["not"]:
+            end = phrases.pictured(item.words)
+        if end:
+            shown = Item("words", [*host, *item.words[end:]], doubtful=True)
+            out[len(out) - 2 - bool(led) :] = [shown, items[at - 1], Item("words", item.words[:end])]
+    return out
 
 
 def give_back(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -95,7 +115,8 @@ def _host(out: list[Item], hosts: Mapping[int, int], phrases: Phrases) -> tuple[
         kept = phrases.without_dangling(out[place].words)
         dropped = out[place].words[len(kept) :]
         joint = [Item("and", dropped)] if kept and any(word.low == "and" for word in dropped) else []
-        out[place : place + 1] = [*([Item("words", kept)] if kept else []), *joint]  # "cats and I do not want"
+        host = [replace(out[place], words=kept)] if kept else []
+        out[place : place + 1] = [*host, *joint]  # "cats and I do not want"
         place = len(out) - 2
     joined = tag_at(out, place) in ("and", "but", "comma")
     place -= joined

@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 __all__ = ["background_loop"]
 
@@ -24,10 +27,31 @@ def background_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _owner != os.getpid():
             loop = asyncio.new_event_loop()
+            loop.set_default_executor(_DaemonThreads())
             threading.Thread(target=loop.run_forever, name="lcse-network", daemon=True).start()
             _loops.append(loop)
             _owner = os.getpid()
         return _loops[-1]
+
+
+class _DaemonThreads(ThreadPoolExecutor):
+    """A thread for each call of the loop's own, such as looking up a host.
+
+    A real pool takes no more calls once the main thread has ended, though other threads may still be asking.
+    """
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        answer: Future[Any] = Future()
+
+        def work() -> None:
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(function(*args, **kwargs))
+                except BaseException as error:
+                    answer.set_exception(error)
+
+        threading.Thread(target=work, name="lcse-lookup", daemon=True).start()
+        return answer
 
 
 def _after_fork() -> None:

@@ -82,7 +82,7 @@ class CachedParser:
             flight, mine = self._flights.board(key, loop=None)
             if mine:
                 break
-            if flight.loop is not None and flight.loop is stopped:
+            if flight.stands_still or (flight.loop is not None and flight.loop is stopped):
                 return self._ask(key, text)
             try:
                 return flight.answer.result(self._deadline)
@@ -107,6 +107,8 @@ class CachedParser:
             flight, mine = self._flights.board(key, loop=asyncio.get_running_loop())
             if mine:
                 break
+            if flight.stands_still:
+                return await self.parser.aread(text)
             try:
                 return await asyncio.wait_for(asyncio.wrap_future(flight.answer), self._deadline)
             except Abandoned:

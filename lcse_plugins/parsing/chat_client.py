@@ -41,7 +41,8 @@ class ChatClient:
         api_key: The key; `OPENAI_API_KEY` by default. A server at `base_url` may need none.
 
     Raises:
-        InvalidOption: the address is none, or there is no key that a request can carry.
+        InvalidOption: the address is none, there is no key that a request can carry, or the environment names a proxy
+            or certificates that cannot be used.
     """
 
     def __init__(self, base_url: str | None, api_key: str | None) -> None:
@@ -87,7 +88,13 @@ class ChatClient:
             await asyncio.wrap_future(closing)
 
     def _new(self) -> openai.AsyncOpenAI:
-        http = _BoundedClient()
+        try:
+            http = _BoundedClient()
+        except (ImportError, OSError, ValueError) as error:
+            raise InvalidOption(
+                f"no connection can be made as HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE say ({error});"
+                " correct or unset them"
+            ) from error
         http.key = self._key
         client = openai.AsyncOpenAI(base_url=self._given[0], api_key=self._key, max_retries=0, http_client=http)
         self._create = client.chat.completions.with_raw_response.create  # imported here, not at the first question

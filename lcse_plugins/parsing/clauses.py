@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lcse_plugins.errors import QueryTooComplex
-from lcse_plugins.parsing.attachment import end_keywords, give_back
+from lcse_plugins.parsing.attachment import end_keywords, give_back, give_to_pictures
 from lcse_plugins.parsing.coordination import join_or_describe, read_commas
 from lcse_plugins.parsing.items import GROUPS, Item, is_negation, is_words, negation_of, tag_at
 from lcse_plugins.parsing.phrases import Phrases
@@ -19,7 +19,7 @@ from lcse_plugins.parsing.phrases import Phrases
 __all__ = ["settle"]
 
 _BREAKS = frozenset({"but", "stop"})
-_MAXGROUPS = 40
+_MAX_GROUPS = 40
 
 
 def settle(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -31,6 +31,7 @@ def settle(items: list[Item], phrases: Phrases) -> list[Item]:
     items = _contrast(items, phrases)
     items = _exceptions(items, phrases)
     items = _permissions(items, phrases)
+    items = give_to_pictures(items, phrases)
     items = give_back(end_keywords(items, phrases), phrases)
     return read_commas(join_or_describe(items, phrases))
 
@@ -79,8 +80,8 @@ def _parentheses(items: list[Item]) -> list[Item]:
             else:
                 for place in range(at, end + 1):
                     out[place] = Item("words", items[place].words)
-    if kept > _MAXGROUPS:
-        raise QueryTooComplex(f"the query has more than {_MAXGROUPS} groups in parentheses; write it flatter")
+    if kept > _MAX_GROUPS:
+        raise QueryTooComplex(f"the query has more than {_MAX_GROUPS} groups in parentheses; write it flatter")
     return _merged(out)
 
 

@@ -6,12 +6,11 @@ from collections.abc import Set
 
 from lcse_plugins.parsing.lexicon import Lexicon
 from lcse_plugins.parsing.phrases import Phrases
-from lcse_plugins.parsing.words import Word, join, trimmed
+from lcse_plugins.parsing.words import Chunk, Word, join, trimmed
 from lcse_plugins.query import Concept
 
 __all__ = ["ConceptMaker"]
 
-Chunk = list[Word]
 _ROUNDS = 2  # punctuation may hide filler: `old bicycles, please?`
 
 
@@ -57,7 +56,10 @@ class ConceptMaker:
     def _content(self, chunk: Chunk, *, absent: bool = False) -> Chunk:
         words = trimmed(chunk)
         for _ in range(_ROUNDS):
-            words = trimmed(self._phrases.content(words, absent=absent))
+            inner = self._phrases.content(words, absent=absent)
+            words = trimmed(inner)
+            if len(words) == len(inner) and not self._phrases.pictures(words):  # else "a filter" would be a request
+                break
         return words
 
     def note_cues(self, words: Chunk) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from lcse_plugins.parsing.filler import Chunk
 from lcse_plugins.parsing.items import GROUPS, NEGATIONS, Item, is_negation, is_words, tag_at
 from lcse_plugins.parsing.phrases import Phrases
+from lcse_plugins.parsing.words import Chunk
 
 __all__ = ["join_or_describe", "read_commas"]
 

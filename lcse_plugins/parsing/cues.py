@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lcse_plugins.parsing.items import NEGATIONS, Item, negation_of, tag_at
 from lcse_plugins.parsing.lexicon import Lexicon
-from lcse_plugins.parsing.names import is_title, may_order, means_none, sign_length
+from lcse_plugins.parsing.names import is_title, may_be_free, may_be_noun, may_order, means_none, sign_length
 from lcse_plugins.parsing.words import Word
 
 __all__ = ["tag_cues"]
@@ -53,6 +53,8 @@ class _Tagger:
             return 1
         if word.low == ":" and self._after_negation():  # "no people: beach"
             return self._put("stop", at, 1)
+        if word.kind == "emoji" and self._lexicon.cues.match(self._low, at)[0] and self._negates(at + 1):
+            return 1  # "🚫 no dogs"
         if word.low == "," and self._listing:
             return self._keep(at, 1)
         if word.low == ",":
@@ -65,10 +67,8 @@ class _Tagger:
             return self._put("absent", at, length)
         length, tag = self._lexicon.cues.match(self._low, at)
         order, _ = self._lexicon.imperative.match(self._low, at)
-        if order > length and tag != "nobody" and self._orders(at, order):
-            self._put("without", at, order)
-            self._items[-1].order = True
-            return order
+        if order > length and tag != "nobody" and self._begins():
+            return self._order(at, order)
         if tag in ("fixed", "emphatic"):
             self._listing |= self._low[at : at + length] == ["such", "as"]
             return self._keep(at, length)
@@ -79,6 +79,9 @@ class _Tagger:
             return self._keep(at, length)
         if word.low in ("only", "just") and self._after_negation():
             return self._put("but", at, 1)
+        if word.low in self._lexicon.words("wish") and self._after_order():
+            self._items[-1] = Item("but", [*self._items[-1].words, word], doubtful=word.low == "like")
+            return 1
         if self._asks_anew(at):
             self._put("but", at, 0)
         if tag and self._means_it(tag, at, length):
@@ -101,6 +104,16 @@ class _Tagger:
         self._items.append(Item(tag, list(self._words[at : at + length])))
         return length
 
+    def _order(self, at: int, length: int) -> int:
+        """A verb that asks for the absence of what follows, or the beginning of a name: `drop tower ride`."""
+        if not self._items and not may_order(self._words, at, length, self._lexicon):
+            self._keep(at, length)
+            self._items[-1].doubtful = True
+            return length
+        self._put("without", at, length)
+        self._items[-1].order = True
+        return length
+
     def _cue(self, tag: str, at: int, length: int) -> int:
         if tag == "nobody":
             last = self._words[at + length - 1]
@@ -108,6 +121,7 @@ class _Tagger:
             self._items.append(Item("words", [Word("people", last.start, last.end, instead="people")]))
             return length + (self._low[at + length : at + length + 1] in (["is"], ["are"], ["was"], ["were"]))
         self._put(tag, at, length)
+        self._items[-1].doubtful = at > 0 and self._low[at] == "ignoring"
         phrase = " ".join(self._low[at : at + length])
         ampersand = self._words[at].end - self._words[at].start == 1
         self._items[-1].strong = tag == "and" and (ampersand or phrase in self._lexicon.words("strong and"))
@@ -115,6 +129,10 @@ class _Tagger:
         return length
 
     # ------------------------------------------------------------------------------------ is it a cue?
+
+    def _negates(self, at: int) -> bool:
+        """Whether a negation in words begins here."""
+        return self._lexicon.cues.match(self._low, at)[1] in (*NEGATIONS, "nobody")
 
     def _begins(self) -> bool:
         """Whether a request may begin here."""
@@ -128,16 +146,17 @@ class _Tagger:
             return all(word.low in ("please", "i", "you", "can", "could", "also", "then") for word in last.words)
         return last.tag in ("stop", "comma", "but", "and", "open")
 
-    def _orders(self, at: int, length: int) -> bool:
-        """Whether a verb asks here for the absence of what follows."""
-        return self._begins() and (bool(self._items) or may_order(self._low, at, length, self._lexicon))
-
     def _after_negation(self) -> bool:
         """Whether the operand under way is a negated one: `no people | only dogs`."""
         last = len(self._items) - 1
         if tag_at(self._items, last) != "words" or negation_of(self._items, last) is None:
             return False
         return self._items[last].words[-1].low not in self._lexicon.words("preposition")  # "dogs with only one eye"
+
+    def _after_order(self) -> bool:
+        """Whether a joint stands behind what a verb excludes: `hate dogs, | love cats`."""
+        last = len(self._items) - 1
+        return tag_at(self._items, last) in ("comma", "stop", "and", "but") and any(item.order for item in self._items)
 
     def _asks_anew(self, at: int) -> bool:
         """Whether a request begins behind what was negated: `instead of dogs | show me cats`."""
@@ -170,6 +189,8 @@ class _Tagger:
                 return before not in ("to", "they", "we", "who", "that") and 0 < at < 5
             case "of":
                 return after not in ("which", "whom", "them", "us", "it")
+            case "ignoring":  # "cars, ignoring trucks", not "a man on a bench, ignoring his phone"
+                return not before or (before == "," and after not in self._lexicon.words("quantity"))
             case "zero":
                 return means_none(low, at, self._lexicon)
             case "missing" if length == 1:
@@ -236,8 +257,13 @@ class _Tagger:
         stem, _, ending = word.low.rpartition("-")
         if ending not in ("free", "less") or word.low in self._lexicon.words("lexical"):
             return 0
-        if not stem and not (ending == "free" and at and self._low[at - 1] in movers and self._names(at + 1)):
+        free = ending == "free" and at > 0 and self._low[at - 1] in movers
+        if not stem and not (free and may_be_noun(self._low, at + 1, self._lexicon)):
             return 0
+        if not stem and not may_be_free(self._low, at + 1, self._lexicon):  # "kids free meal"
+            self._keep(at, 1)
+            self._items[-1].doubtful = True
+            return 1
         thing = [word._replace(low=stem, end=word.end - len(ending) - 1)] if stem else []
         if self._items and self._items[-1].tag == "words":
             before = self._items[-1].words
@@ -250,10 +276,3 @@ class _Tagger:
         self._items.insert(len(self._items) - bool(self._items and self._items[-1].tag == "words"),
                            Item("words", thing, negated=True))  # fmt: skip
         return 1
-
-    def _names(self, at: int) -> bool:
-        """Whether a noun may stand here: `people free | beach`."""
-        low = self._low[at] if at < len(self._low) else ""
-        if low in self._lexicon.words("sign"):
-            return False
-        return low.isalpha() and not low.endswith(("ing", "ly")) and low not in self._lexicon.words("preposition")

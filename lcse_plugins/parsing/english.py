@@ -54,13 +54,13 @@ def read_english(text: str, start: int, end: int) -> Reading:
         return _reading(maker.verbatim(start, end), maker)
     items, known = tag_cues(words, tables)
     maker = ConceptMaker(text, tables, phrases, known)
-    maker.ambiguous = _may_subtract(words)
+    maker.ambiguous = doubtful = _may_subtract(words) or any(item.doubtful for item in items)
     builder = TreeBuilder(settle(items, phrases), maker, phrases)
     query = builder.build()
     if query is not None and builder.logic and (builder.undone or is_constrained(query)):
         return _reading(query, maker)
     maker = ConceptMaker(text, tables, phrases, known)
-    maker.ambiguous = _may_subtract(words)
+    maker.ambiguous = doubtful
     return _reading(
         _side_by_side(items, maker, phrases) or maker.description(words) or maker.verbatim(start, end), maker
     )

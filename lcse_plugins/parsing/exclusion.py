@@ -30,6 +30,7 @@ _RARE = {
 """Cues that the grammar leaves to the language model."""
 _OPENED = {"nobody's": "nobody", "one's": "one", "none's": "none", "nothing's": "nothing"}
 """Where a cue may be short for itself and `is`."""
+_ENDS = frozenset(",.;!?")
 _SIGN = re.compile(r"(?<![^\s(])[-−!](?=[\w\"“(])")
 """`-dog` and `!dog`, as the explicit language has them."""
 
@@ -55,6 +56,10 @@ def cues_of(text: str) -> tuple[Cue, ...]:
     cues: list[Cue] = []
     at = 0
     while at < len(row):
+        if named := _refused(row, at):
+            cues.append(Cue(named.end, row[at].end, "privative", before=True, after=False))
+            at += 1
+            continue
         length, tag = naming.match(lows, at)
         if length and hidden.isdisjoint(range(at, at + length)) and (tag != "nor" or cues or "nor" in lows[at]):
             cues.append(Cue(row[at].start, row[at + length - 1].end, tag, *_REACH[tag]))
@@ -69,8 +74,19 @@ def cues_of(text: str) -> tuple[Cue, ...]:
     return tuple(cues)
 
 
+def _refused(row: Sequence[Word], at: int) -> Word | None:
+    """The last word of what a `no` behind it refuses: `dogs` in `dogs no, cats yes`, in `dogs? no`."""
+    after = row[at + 1].low if at + 1 < len(row) else "."
+    if row[at].low != "no" or after not in _ENDS or any(word.low.isdigit() for word in row[at + 2 : at + 3]):
+        return None
+    return next((word for word in reversed(row[:at]) if word.kind == "word"), None)
+
+
 def privative(word: str) -> str:
-    """`dog` of `dog-free`, `tree` of `treeless`; nothing of `wireless` and `sugar-free`."""
+    """`dog` of `dog-free`, `tree` of `treeless`; nothing of `wireless` and `sugar-free`.
+
+    A reader may take `treeless` apart; the grammar, which cannot tell it from `seamless`, keeps it whole.
+    """
     for ending in ("-free", "-less", "less"):
         stem = word.removesuffix(ending)
         if stem != word and len(stem) > 2:

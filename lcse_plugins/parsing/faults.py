@@ -17,6 +17,8 @@ from lcse_plugins.errors import ParserOutputError, ParserUnavailable
 __all__ = ["as_fault"]
 
 _PASSING = re.compile(r"Timeout|ConnectError|ConnectionError|TransportError|ProtocolError")
+_CLOSED = "client has been closed"
+"""Said by a client that another thread closed meanwhile; the next try opens a new one."""
 _LASTING = re.compile(r"UnsupportedProtocol|LocalProtocolError")
 _MISMATCH = (ssl.SSLError, ssl.SSLCertVerificationError)
 """No TLS there, or not the right one; the subclasses of `SSLError` besides are connections that broke."""
@@ -54,7 +56,7 @@ def _unavailable(error: Exception) -> ParserUnavailable:
                 _told(error), retryable=passing, retry_after=_retry_after(headers) if headers else None
             )
     lasting = any(type(link) in _MISMATCH or _LASTING.search(_names(link)) for link in causes)
-    passing = not lasting and any(_PASSING.search(_names(link)) for link in causes)
+    passing = not lasting and any(_PASSING.search(_names(link)) or _CLOSED in str(link) for link in causes)
     reason = _told(error) if len(causes) == 1 else f"{_told(error)} ({_told(causes[-1])})"
     return ParserUnavailable(reason, retryable=passing)
 

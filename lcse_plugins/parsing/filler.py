@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lcse_plugins.parsing.lexicon import Lexicon
-from lcse_plugins.parsing.words import Word
+from lcse_plugins.parsing.words import Chunk
 
-__all__ = ["Chunk", "Filler"]
-
-Chunk = list[Word]
+__all__ = ["Filler"]
 
 
 class Filler:

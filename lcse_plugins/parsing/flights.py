@@ -30,6 +30,11 @@ class Flight:
     loop: asyncio.AbstractEventLoop | None
     answer: Future[Parse] = field(default_factory=Future)
 
+    @property
+    def stands_still(self) -> bool:
+        """Whether its loop has been left before the answer came, and may never run again."""
+        return self.loop is not None and not self.loop.is_running()
+
 
 class Flights:
     """All questions of a parser that have no answer yet; a forked process begins with none."""

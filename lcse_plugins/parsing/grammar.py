@@ -12,11 +12,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lcse_plugins.errors import QueryError, QueryTooComplex
 from lcse_plugins.parsing.english import read_english
 from lcse_plugins.parsing.explicit import read_explicit
-from lcse_plugins.parsing.result import Parse, affirmative_text
-from lcse_plugins.query import MAX_TEXT, And, Concept, Query, contradictions, format_query
+from lcse_plugins.parsing.result import Parse, affirmative_text, check_text
+from lcse_plugins.query import And, Concept, Query, contradictions, format_query
 
 __all__ = ["GrammarParser", "is_explicit", "parse"]
 
@@ -41,12 +40,7 @@ class GrammarParser:
 
     def read(self, text: str) -> Parse:
         """The tree of `text`, where its concepts stand, and what a person should know about the reading."""
-        if not isinstance(text, str):
-            raise QueryError(f"a query is a text, not {type(text).__name__}")
-        if not text.strip():
-            raise QueryError("the query is blank; say what the images should show")
-        if len(text) > MAX_TEXT:
-            raise QueryTooComplex(f"the query has {len(text)} characters; at most {MAX_TEXT} are read")
+        check_text(text)
         spans: dict[str, tuple[int, int]] = {}
         notes: list[str] = []
         clauses: list[Query] = []

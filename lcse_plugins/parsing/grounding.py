@@ -14,11 +14,11 @@ from functools import lru_cache
 
 from lcse_plugins.parsing.agreement import disagreements, is_grammars
 from lcse_plugins.parsing.exclusion import Cue, cues_of
-from lcse_plugins.parsing.languages import is_foreign, unfounded
+from lcse_plugins.parsing.languages import NO_CHOICE, is_foreign, unfounded
 from lcse_plugins.parsing.lexicon import PhraseTable, lexicon
 from lcse_plugins.parsing.placing import ARTICLES, Place, folded, places_of, stands_for, wanted_words, words_of
 from lcse_plugins.parsing.words import split_words
-from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, concepts, leaves
+from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, affirms_nothing, canonical, concepts, leaves
 
 __all__ = ["locate", "ungrounded"]
 
@@ -71,7 +71,7 @@ def locate(query: Query, text: str) -> dict[str, tuple[int, int]]:
 
 
 def _invented(concept: str, words: Sequence[Place], text: str) -> str | None:
-    """The first word or sign of the concept that the query does not have."""
+    """The first word or mark of the concept that the query does not have."""
     free = [word.text for word in words]
     wanted = wanted_words(concept, words)
     for one in wanted:
@@ -80,10 +80,10 @@ def _invented(concept: str, words: Sequence[Place], text: str) -> str | None:
             del free[match]
         elif one not in ARTICLES:
             return repr(one)
-    signs = folded(text)
-    for sign in folded(concept):
-        if not sign.isalnum() and not sign.isspace() and sign not in signs and sign not in "-'":
-            return repr(sign)
+    marks = folded(text)
+    for mark in folded(concept):
+        if not mark.isalnum() and not mark.isspace() and mark not in marks and mark not in "-'":
+            return repr(mark)
     return None if wanted else repr(concept)
 
 
@@ -153,8 +153,8 @@ def _wrong_operators(tree: Query, text: str, words: Sequence[Place]) -> Iterator
     joins = bool(lows & _JOINS or marks & _JOIN_MARKS or _joins(text))
     offers = bool(lows & _OFFERS or marks & _OFFER_MARKS or any(cue.tag in _ONE_OF_TWO for cue in cues))
     choices = [node for node in _nodes(tree) if isinstance(node, Or)]
-    if not offers and not all(cues and joins and _is_all_negated(choice) for choice in choices):
-        yield "no word of the query offers a choice, so 'or' has no ground"
+    if not offers and not all(cues and joins and affirms_nothing(choice) for choice in choices):
+        yield NO_CHOICE
     if not (cues or joins) and any(isinstance(node, And) for node in _nodes(tree)):
         yield "no word of the query joins or excludes things, so 'and' has no ground"
 
@@ -168,10 +168,6 @@ def _joins(text: str) -> bool:
 @lru_cache(maxsize=1)
 def _joining() -> PhraseTable:
     return lexicon().phrases("and", "but", "both")
-
-
-def _is_all_negated(tree: Query) -> bool:
-    return all(negated for _, negated in leaves(tree))
 
 
 def _nodes(tree: Query) -> Iterator[Query]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lcse_plugins.parsing.grammar import GrammarParser
-from lcse_plugins.parsing.llm import aread_with
-from lcse_plugins.parsing.result import Parse, Parser, read_with
+from lcse_plugins.parsing.result import Parse, Parser, aread_with, read_with
 from lcse_plugins.query import Query
 
 __all__ = ["HybridParser"]

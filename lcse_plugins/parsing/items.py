@@ -25,7 +25,7 @@ class Item:
         comma: the operator followed a comma.
         strong: the operator joins things even where each is described at length: `as well as`.
         order: the operator is a verb that asks for absence, of all that it lists: `avoid`.
-        doubtful: one may doubt where the operand ends.
+        doubtful: one may doubt where the operand ends, or that it is read as it should be.
     """
 
     tag: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lcse_plugins.parsing.filler import Chunk, Filler
+from lcse_plugins.parsing.filler import Filler
 from lcse_plugins.parsing.lexicon import Lexicon
+from lcse_plugins.parsing.words import Chunk
 
 __all__ = ["Kinds"]
 
@@ -25,17 +26,9 @@ class Kinds(Filler):
         self._adjective = lexicon.words("adjective")
         self._material = lexicon.words("material")
         self._showing = lexicon.words("showing")
-        self._relative = lexicon.words("relative")
-        self._pointing = lexicon.words("pointing")
-        self._mover = lexicon.words("mover")
         self._depiction = lexicon.words("depiction")
         self._attribute_ending = tuple(lexicon.words("attribute ending"))
         self._no_attribute = lexicon.words("no attribute")
-        self._describing = lexicon.words("describing plural")
-        self._occasion = lexicon.words("occasion")
-        self._setting = lexicon.words("setting")
-        self._backdrop = lexicon.words("backdrop")
-        self._known = self._pointing | lexicon.words("known")
 
     def determined(self, chunk: Chunk) -> bool:
         """Whether the chunk begins with an article, a number or another quantity."""
@@ -74,7 +67,8 @@ class Kinds(Filler):
             return place > 0 and chunk[place - 1].low in self._depiction
         if place and place + 1 == len(chunk) and word.low.endswith("ed") and len(word.low) > 5:
             return not self._is_attribute(chunk[place - 1].low) and not self.determined(chunk[place - 1 : place])
-        if place and place + 1 < len(chunk) and word.low.endswith("s") and self._does(word.low):
+        if place and place + 1 < len(chunk) and word.low.endswith("s") and self.plural(word.low):
+            # with something behind it, it may be a verb: "a cloud overshadows houses"
             return chunk[place + 1].low not in self._preposition or chunk[place + 1].low == "to"
         if not word.low.endswith("ing") or len(word.low) < 5 or place == 0:
             return False
@@ -90,10 +84,6 @@ class Kinds(Filler):
         if low in self._adjective:
             return True
         return len(low) > 6 and low.endswith(self._attribute_ending) and low not in self._no_attribute
-
-    def _does(self, low: str) -> bool:
-        """Whether a word in -s, with something behind it, is a verb: `a cloud overshadows houses`."""
-        return self.plural(low)
 
     def simple(self, chunk: Chunk) -> bool:
         """Whether the chunk names a thing: no verb, no preposition but `of`, one article at most."""
@@ -193,9 +183,3 @@ class Kinds(Filler):
         """Whether nothing but `with` and `of` holds the chunk together."""
         inner = self.content(chunk)
         return all(inner[place].low == "with" for place in range(len(inner)) if self._governs(inner, place))
-
-    def _worn(self, low: str) -> bool:
-        """Whether a thing is worn or carried, so that what follows it speaks of the wearer."""
-        return (
-            low in self._clothing or low.removesuffix("s") in self._clothing or low.removesuffix("es") in self._clothing
-        )

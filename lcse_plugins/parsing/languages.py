@@ -13,9 +13,12 @@ from lcse_plugins.errors import QueryError
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.parsing.lexicon import lexicon
 from lcse_plugins.parsing.placing import folded, words_of
-from lcse_plugins.query import And, Concept, Or, Plain, Query, leaves
+from lcse_plugins.query import And, Concept, Or, Plain, Query, affirms_nothing, leaves
 
-__all__ = ["is_foreign", "unfounded"]
+__all__ = ["NO_CHOICE", "is_foreign", "unfounded"]
+
+NO_CHOICE = "no word of the query offers a choice, so 'or' has no ground"
+"""What is said of an `or` that a text does not carry."""
 
 _NOT = frozenset(
     folded(
@@ -55,7 +58,7 @@ def unfounded(tree: Query, text: str) -> Iterator[str]:
         if negated and not (_found(text, _NOT, _NOT_PARTS) - _found(leaf.text, _NOT, _NOT_PARTS)):
             yield f"nothing in the query negates {leaf.text!r}"
     if _chooses(tree) and not _found(text, _OR, _OR_PARTS):
-        yield "no word of the query offers a choice, so 'or' has no ground"
+        yield NO_CHOICE
 
 
 def _found(text: str, words: frozenset[str], parts: tuple[str, ...]) -> set[str]:
@@ -65,5 +68,5 @@ def _found(text: str, words: frozenset[str], parts: tuple[str, ...]) -> set[str]
 def _chooses(tree: Query) -> bool:
     """Whether there is an `or` in the tree, other than between things that are all excluded."""
     if isinstance(tree, Or):
-        return not all(negated for _, negated in leaves(tree))
+        return not affirms_nothing(tree)
     return isinstance(tree, And | Plain) and any(map(_chooses, tree.children))

@@ -18,18 +18,15 @@ from lcse_plugins.errors import (
     LcseError,
     ParserOutputError,
     ParserUnavailable,
-    QueryError,
-    QueryTooComplex,
 )
-from lcse_plugins.off_loop import wait
 from lcse_plugins.parsing.consult import Patience, Pause, Question, Reply, consult
 from lcse_plugins.parsing.faults import as_fault
 from lcse_plugins.parsing.grounding import locate
 from lcse_plugins.parsing.languages import is_foreign
-from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, read_with
-from lcse_plugins.query import MAX_TEXT, Concept, Query, contradictions, is_constrained
+from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, check_text, read_with
+from lcse_plugins.query import Concept, Query, contradictions, is_constrained
 
-__all__ = ["LLMQueryParser", "OnError", "aread_with", "parse_of"]
+__all__ = ["LLMQueryParser", "OnError", "parse_of"]
 
 OnError = Literal["fallback", "holistic", "raise"]
 """What a failure leads to: another parser's answer, the query unconstrained, or the error."""
@@ -98,7 +95,7 @@ class LLMQueryParser(ABC):
 
     def read(self, text: str) -> Parse:
         """The tree of `text`, who gave it, and if not the model, why."""
-        _check(text)
+        check_text(text)
         from lcse_plugins.parsing.schema import decode
 
         talk = consult(text, patience=self.patience, decode=decode)
@@ -118,7 +115,7 @@ class LLMQueryParser(ABC):
 
     async def aread(self, text: str) -> Parse:
         """`read` without blocking; each request ends at its time limit even if the client would wait on."""
-        _check(text)
+        check_text(text)
         from lcse_plugins.parsing.schema import decode
 
         talk = consult(text, patience=self.patience, decode=decode)
@@ -180,14 +177,6 @@ class LLMQueryParser(ABC):
         return Parse(text=text, query=Concept(text), affirmative=text, notes=(note,), parser="holistic", error=why)
 
 
-async def aread_with(parser: Parser, text: str) -> Parse:
-    """`read_with` off the event loop; a parser with an `aread` of its own is awaited."""
-    if (aread := getattr(parser, "aread", None)) is None:
-        return await wait(read_with, parser, text)
-    parse: Parse = await aread(text)
-    return parse
-
-
 def _why(error: ParserOutputError | ParserUnavailable) -> str:
     return f"{type(error).__name__} after {error.attempts} attempt{'s' * (error.attempts != 1)}: {error.reason}"
 
@@ -205,12 +194,3 @@ def parse_of(query: Query, text: str, *, parser: str) -> Parse:
         notes=tuple(notes),
         parser=parser,
     )
-
-
-def _check(text: str) -> None:
-    if not isinstance(text, str):
-        raise QueryError(f"a query is a text, not {type(text).__name__}")
-    if not text.strip():
-        raise QueryError("the query is blank; say what the images should show")
-    if len(text) > MAX_TEXT:
-        raise QueryTooComplex(f"the query has {len(text)} characters; at most {MAX_TEXT} are read")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lcse_plugins.parsing.lexicon import Lexicon
 from lcse_plugins.parsing.words import Word
 
-__all__ = ["is_title", "may_order", "means_none", "sign_length"]
+__all__ = ["is_title", "may_be_free", "may_be_noun", "may_order", "means_none", "sign_length"]
 
 
 def sign_length(words: Sequence[Word], low: Sequence[str], at: int, lexicon: Lexicon) -> int:
@@ -50,13 +50,19 @@ def is_title(words: Sequence[Word], at: int, length: int, lexicon: Lexicon) -> b
     return words[end].low not in lexicon.words("preposition") and not lexicon.cues.match([words[end].low])[0]
 
 
-def may_order(low: Sequence[str], at: int, length: int, lexicon: Lexicon) -> bool:
-    """Whether a verb in front of everything asks for absence: `hide the people`, and not `hide chair`."""
-    if " ".join(low[at : at + length]) not in lexicon.words("order in names"):
+def may_order(words: Sequence[Word], at: int, length: int, lexicon: Lexicon) -> bool:
+    """Whether a verb in front of everything asks for absence: `hide people`, `skip logos`, and not `drop tower`."""
+    if " ".join(word.low for word in words[at : at + length]) not in lexicon.words("order in names"):
         return True
-    after = low[at + length] if at + length < len(low) else ""
-    return not after.isalpha() or any(
-        after in lexicon.words(name) for name in ("determiner", "quantity", "mover", "image")
+    if at + length == len(words) or not words[at + length].low.isalpha():
+        return True
+    after = words[at + length]
+    many = length == 1 and len(after.low) > 3 and after.low.endswith("s") and after.low not in lexicon.words("s noun")
+    name = after.capital and not words[at].capital
+    return (
+        many
+        or name
+        or any(after.low in lexicon.words(table) for table in ("determiner", "quantity", "mover", "image", "unwanted"))
     )
 
 
@@ -71,3 +77,17 @@ def means_none(low: Sequence[str], at: int, lexicon: Lexicon) -> bool:
     if not before.isalpha():
         return not further.isalpha() or lexicon.cues.match(low, at + 2)[0] > 0
     return before in lexicon.words("dangling") and before not in ("a", "an", "the")
+
+
+def may_be_noun(low: Sequence[str], at: int, lexicon: Lexicon) -> bool:
+    """Whether a noun may stand here that does not make a sign of what is in front: `people free | beach`."""
+    word = low[at] if at < len(low) else ""
+    if word in lexicon.words("sign"):
+        return False
+    return word.isalpha() and not word.endswith(("ing", "ly")) and word not in lexicon.words("preposition")
+
+
+def may_be_free(low: Sequence[str], at: int, lexicon: Lexicon) -> bool:
+    """Whether a place or a picture is named here, which may be free of something: `people free | sandy beach`."""
+    places = lexicon.words("place") | lexicon.words("image")
+    return not places.isdisjoint(low[at : at + 2])

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
@@ -86,8 +87,10 @@ class OpenAIParser(LLMQueryParser):
 
     @property
     def fingerprint(self) -> tuple[str, str, str]:
-        """Model (and where it is served), prompt version, schema version."""
-        return f"{self.parser_name}@{self.base_url}", self.prompt.version, SCHEMA_VERSION
+        """Model (where it is served, and a digest of the options it is asked with), prompt version, schema version."""
+        options = json.dumps(self._options, sort_keys=True).encode()
+        model = f"{self.parser_name}@{self.base_url}#{hashlib.sha256(options).hexdigest()[:12]}"
+        return model, self.prompt.version, SCHEMA_VERSION
 
     def close(self) -> None:
         """Close the connections; the next query opens new ones."""

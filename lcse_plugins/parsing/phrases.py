@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lcse_plugins.parsing.filler import Chunk
 from lcse_plugins.parsing.kinds import Kinds
+from lcse_plugins.parsing.lexicon import Lexicon
+from lcse_plugins.parsing.words import Chunk
 
 __all__ = ["Cut", "Phrases"]
 
 _CLAUSES = frozenset({"who", "that", "which"})
 _SINGULAR = frozenset({"is", "has", "was"})
+_FRAMES = frozenset({"frame", "frames"})
 
 
 class Cut(NamedTuple):
@@ -23,6 +25,19 @@ class Cut(NamedTuple):
 
 class Phrases(Kinds):
     """Questions about runs of words, answered from the tables."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        super().__init__(lexicon)
+        self._relative = lexicon.words("relative")
+        self._pointing = lexicon.words("pointing")
+        self._known = self._pointing | lexicon.words("known")
+        self._mover = lexicon.words("mover")
+        self._describing = lexicon.words("describing plural")
+        self._occasion = lexicon.words("occasion")
+        self._setting = lexicon.words("setting")
+        self._backdrop = lexicon.words("backdrop")
+        self._place = lexicon.words("place")
+        self._picture = self._image | self._depiction
 
     def scope(self, chunk: Chunk) -> Cut:
         """What a negation reaches in the chunk behind it, and what returns to the phrase in front.
@@ -43,6 +58,8 @@ class Phrases(Kinds):
                 if word == "who" or worn or (follower in _SINGULAR and self.plural(before)):
                     return Cut(chunk[:place], chunk[place:], doubtful or (worn and word != "who"))
                 doubtful |= before not in self._pointer  # "a bottle without a label that is green"
+            if word == "where" and before not in self._place:
+                return Cut(chunk[:place], chunk[place:], doubtful)
             doubtful |= word == "with" and not moves and not self.plural(before)  # "a house with no garage with a pool"
             known = self._pointing if worn else self._known
             if word in self._locative and follower not in known:
@@ -56,6 +73,28 @@ class Phrases(Kinds):
                 return Cut(chunk[:place], chunk[place:], doubtful)
         return Cut(chunk, [], doubtful)
 
+    def shown(self, host: Chunk, chunk: Chunk) -> int:
+        """Where it is said what the picture in front shows: `(a photo without) people | of a lake`; 0 when it is not.
+
+        `a cup of coffee` and `groups of people` are things by themselves.
+        """
+        if not host or host[-1].low not in self._picture:
+            return 0
+        start = len(chunk) - len(self.without_leading(chunk))
+        ofs = [k for k in range(1, len(chunk) - 1) if chunk[k].low == "of"]
+        of = next((k for k in ofs if chunk[k - 1].low in _FRAMES or k > start), 0)
+        if not of or (self.pictures(chunk[:of]) and chunk[of - 1].low not in _FRAMES):
+            return 0
+        new = self.determined(chunk[of + 1 :]) or chunk[of + 1].capital
+        one = chunk[of - 1].low in self._mover or not (start or self.plural(chunk[of - 1].low))
+        return of if new or one else 0
+
+    def pictured(self, chunk: Chunk) -> int:
+        """Where a picture is named behind what it is like: `(not) blurry | photo of a cat`; 0 when it is not."""
+        at = next((k for k, word in enumerate(chunk) if word.low in self._image), 0)
+        like = self.content(chunk[:at])
+        return at if like and self.governor(like) is None and self.framed(chunk[at:]) else 0
+
     def _noun(self, chunk: Chunk) -> str:
         """The last word of the thing that the chunk begins with."""
         end = self.governor(chunk)
@@ -66,8 +105,11 @@ class Phrases(Kinds):
 
         Many things, or something worn, have no noun behind them that they describe.
         """
-        if self.governor(chunk) is not None or any(word.kind != "word" or word.instead for word in chunk):
+        signs = next((k for k, word in enumerate(chunk) if word.kind != "emoji"), 0)  # "🚫🐶 beach"
+        if self.governor(chunk) is not None or any(word.kind != "word" or word.instead for word in chunk[signs:]):
             return 0
+        if signs:
+            return signs
         for place in range(1, len(chunk)):
             before, rest = chunk[place - 1].low, chunk[place:]
             if rest[0].low == "extra":
@@ -75,15 +117,21 @@ class Phrases(Kinds):
             many = self.plural(rest[-1].low)
             ends = (self._worn(before) if many else self.plural(before)) and before not in self._describing
             ends |= (self._worn(before) or self.plural(before)) and self._is_attribute(rest[0].low)
-            if ends and not self._is_attribute(before) and not self.determined(rest) and self._names(rest):
+            if ends and not self._is_attribute(before) and not self.determined(rest) and self._ends_in_noun(rest):
                 return place
         return 0
 
-    def _names(self, chunk: Chunk) -> bool:
+    def _ends_in_noun(self, chunk: Chunk) -> bool:
         """Whether the chunk ends in a noun, as far as its form tells, and does not speak about what is in front."""
         low = chunk[-1].low
         spoken = low.endswith(("ing", "ed", "ly")) or self._is_attribute(low) or low in self._lexicon.words("spoken of")
         return not spoken and len(self.without_closing([*chunk[:1], *chunk], absent=True)) > len(chunk)
+
+    def _worn(self, low: str) -> bool:
+        """Whether a thing is worn or carried, so that what follows it speaks of the wearer."""
+        return (
+            low in self._clothing or low.removesuffix("s") in self._clothing or low.removesuffix("es") in self._clothing
+        )
 
     def said_of(self, chunk: Chunk) -> tuple[Chunk, Chunk]:
         """A phrase of a thing, cut into what it is about and what it has: `a pizza with | a slice` (missing)."""

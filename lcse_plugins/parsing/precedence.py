@@ -13,12 +13,11 @@ from lcse_plugins.parsing.concepts import ConceptMaker
 from lcse_plugins.parsing.items import GROUPS, NEGATIONS, Item, is_negation, is_words, tag_at
 from lcse_plugins.parsing.phrases import Phrases
 from lcse_plugins.parsing.reach import group_goes_on, negation_goes_on
-from lcse_plugins.parsing.words import Word
+from lcse_plugins.parsing.words import Chunk
 from lcse_plugins.query import MAX_DEPTH, And, Concept, Not, Or, Query
 
 __all__ = ["TreeBuilder"]
 
-Chunk = list[Word]
 _LOOSE = frozenset({"or", "nor", "and", "list"})
 _OPENERS = NEGATIONS | GROUPS | {"words", "open"}
 

@@ -68,7 +68,10 @@ def _list_goes_on(items: Sequence[Item], cue: int, at: int, phrases: Phrases) ->
     if closed or phrases.framed(thing) or phrases.stated(thing) or phrases.verbal(thing) or not phrases.simple(thing):
         return _STOPS
     if negation.order:
-        return phrases.determined(thing) <= phrases.determined(first), phrases.described(thing)
+        single = not cue and at == 2 and tag_at(items, 4) != "list" and not phrases.determined(thing)
+        alike = phrases.plural(first[-1].low) and phrases.plural(thing[-1].low)  # unlike "skip people, beach"
+        doubt = phrases.described(thing) or (single and not alike)
+        return phrases.determined(thing) <= phrases.determined(first), doubt
     if negation.tag == "not" or negation.words[0].low in _TRADES or phrases.determined(thing):
         return _STOPS
     keyword = items[cue - 1].words[:1] if tag_at(items, cue - 1) == "weak and" else []

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from lcse_plugins.arguments import check_letters
+from lcse_plugins.errors import QueryError, QueryTooComplex
 from lcse_plugins.query import (
+    MAX_TEXT,
     Concept,
     Not,
     Plain,
@@ -21,7 +23,7 @@ from lcse_plugins.query import (
     to_json,
 )
 
-__all__ = ["DetailedParser", "Parse", "Parser", "affirmative_text", "read_with"]
+__all__ = ["DetailedParser", "Parse", "Parser", "affirmative_text", "aread_with", "check_text", "read_with"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +107,26 @@ def read_with(parser: Parser, text: str) -> Parse:
     _check_tree(query)
     name = getattr(parser, "__name__", type(parser).__name__)
     return Parse(text=text, query=query, affirmative=affirmative_text(query, text), parser=name)
+
+
+async def aread_with(parser: Parser, text: str) -> Parse:
+    """`read_with` off the event loop; a parser with an `aread` of its own is awaited."""
+    if (aread := getattr(parser, "aread", None)) is None:
+        from lcse_plugins.off_loop import wait
+
+        return await wait(read_with, parser, text)
+    parse: Parse = await aread(text)
+    return parse
+
+
+def check_text(text: object) -> None:
+    """Raise `QueryError` unless this is a text to read: not blank, and not longer than is read."""
+    if not isinstance(text, str):
+        raise QueryError(f"a query is a text, not {type(text).__name__}")
+    if not text.strip():
+        raise QueryError("the query is blank; say what the images should show")
+    if len(text) > MAX_TEXT:
+        raise QueryTooComplex(f"the query has {len(text)} characters; at most {MAX_TEXT} are read")
 
 
 def _check_tree(query: object) -> None:

@@ -8,19 +8,21 @@ from typing import NamedTuple
 
 from lcse_plugins.parsing.lexicon import Lexicon
 
-__all__ = ["Word", "join", "split_words", "trimmed"]
+__all__ = ["Chunk", "Word", "join", "split_words", "trimmed"]
 
 _WORD = re.compile(
     r"""  (?P<quoted> "[^"]*" | “[^“”]*” | «[^«»]*» | (?<!\w)'[^'\n]{2,80}'(?!\w) )
         | (?P<smiley> [:;=]['\-]?[()DPp](?!\w) )
         | (?P<word>   w/(?!\w) | --no(?!\w) | \d+(?:[.,:]\d+)+
                       | [^\W_]+(?:(?:['’‘ʼ´`.&_+\-]|/(?!(?:no|not|without)\s)|(?<=yes)/)[^\W_]+)* )
-        | (?P<emoji>  [\u2600-\u27bf\U0001f000-\U0001faff][\u200d\ufe0f\u2600-\u27bf\U0001f000-\U0001faff]* )
+        | (?P<emoji>  [🚫❌]\ufe0f?
+                      | [\u2600-\u27bf\U0001f000-\U0001faff][\u200d\ufe0f\u2600-\u27bf\U0001f000-\U0001faff]* )
         | (?P<dash>   (?<!\S)[-–—]+(?!\S) | [–—] )
         | (?P<mark>   \S )""",
     re.VERBOSE,
 )
 _TRIMMINGS = ("mark", "dash", "emoji")
+_ABOUT = frozenset({"in", "on", "at", "with", "near", "by", "of"})
 _APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ´`", "'"))
 
 
@@ -44,12 +46,16 @@ class Word(NamedTuple):
     capital: bool = False
 
 
+Chunk = list[Word]
+"""A run of words: an operand, or a part of one."""
+
+
 def split_words(text: str, lexicon: Lexicon) -> list[Word]:
     """The words of `text`; a contraction gives several words at one place."""
     found: list[Word] = []
     for match in _WORD.finditer(text):
         kind = match.lastgroup or "mark"
-        low = _compared(match[0]) if kind == "word" else match[0]
+        low = _compared(match[0]) if kind == "word" else match[0].removesuffix("\ufe0f")
         if match[0] == "&":
             kind, low = "word", "&" if _in_name(text, match.start()) else "and"
         for part in _opened(low, lexicon) if kind == "word" else (low,):
@@ -84,7 +90,7 @@ def _opened(low: str, lexicon: Lexicon) -> list[str]:
     return [low]
 
 
-def join(text: str, words: list[Word]) -> str:
+def join(text: str, words: Chunk) -> str:
     """The words as they are written; what stands between neighbours is kept, a gap becomes one space."""
     pieces: list[str] = []
     run: tuple[int, int] | None = None
@@ -103,14 +109,18 @@ def join(text: str, words: list[Word]) -> str:
     return " ".join(pieces)
 
 
-def trimmed(words: list[Word]) -> list[Word]:
+def trimmed(words: Chunk) -> Chunk:
     """The words without punctuation at the ends; parentheses are part of what they hold.
 
-    An emoji at an end is decoration, unless nothing else is there: `🍕 without 🍍`.
+    An emoji at an end is decoration, unless nothing else is there (`🍕 without 🍍`) or it is spoken of (`🐕 on 🏖`).
     """
     first, last = 0, len(words)
     while first < last and words[first].kind in _TRIMMINGS and words[first].low != "(":
         first += 1
+    if 0 < first < last and words[first - 1].kind == "emoji" and words[first].low in _ABOUT:
+        first -= 1
     while last > first and words[last - 1].kind in _TRIMMINGS and words[last - 1].low != ")":
         last -= 1
+    if first < last < len(words) and words[last].kind == "emoji" and words[last - 1].low in _ABOUT:
+        last += 1
     return words[first:last] or [word for word in words if word.kind == "emoji"]

@@ -40,7 +40,12 @@ a room with no pictures and no windows => room & !windows
 either a cat or a dog but not both => cat | dog
 either a cat or a dog but not both => (cat & !dog) | (dog & cat)
 a dog with no cat, or a cat with no dog => dog | cat & !dog
-a park with neither dogs nor cats and a fountain => park & !dogs & cats & fountain"""
+a park with neither dogs nor cats and a fountain => park & !dogs & cats & fountain
+boat without sail or motor on a lake at dusk => boat & !sail & !motor & !lake
+boat without sail or motor on a lake at dusk => boat & !sail & !motor & !lake at dusk
+a no smoking sign => sign & !smoking
+cats yes, dogs no => dogs & !cats
+dogs? no. cats? yes => dogs & !cats"""
 
 CUT_OTHERWISE = """a room without pictures on the wall => room & !pictures & wall
 a room without pictures on the wall => room & !pictures on the wall
@@ -64,7 +69,14 @@ cats and dogs, but not together => (cats & !dogs) | (dogs & !cats)
 a man and a woman riding bikes => man & woman & bikes
 a wedding cake without flowers or with only one tier => wedding cake & (!flowers | only one tier)
 a cow in a field, with no fence => cow & field & !fence
-flowers other than roses => flowers & !roses"""
+flowers other than roses => flowers & !roses
+boat without sail or motor on a lake at dusk => boat & !sail & !motor & lake
+a room without a TV on the wall and a sofa => room & !TV & sofa
+cats yes, dogs no => cats & !dogs
+cats yes, big dogs no => cats & !big dogs
+dogs? no. cats? yes => cats & !dogs
+hardly anyone on the beach => beach & !people
+almost no one at the pool => pool & !people"""
 
 
 def pairs(lines: str) -> list[tuple[str, Query]]:

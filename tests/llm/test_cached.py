@@ -187,6 +187,21 @@ async def test_the_loop_may_be_stopped_by_one_who_waits_in_a_thread(server: Scri
     await parser.aclose()
 
 
+def test_no_one_waits_for_a_loop_that_was_left(server: ScriptedServer, base_url: str) -> None:
+    server.knows({TEXT: TREE})
+    server.delay = 0.1
+    patience = Patience(deadline=600.0)
+    parser = CachedParser(OpenAIParser("m", base_url=base_url, patience=patience), ":memory:")
+    left = asyncio.new_event_loop()
+    task = left.run_until_complete(_under_way(parser))
+    assert parser.read(TEXT).query == TREE
+    parser.cache.clear()
+    assert asyncio.run(parser.aread(TEXT)).query == TREE
+    assert left.run_until_complete(task).query == TREE
+    left.close()
+    parser.close()
+
+
 async def test_warm_on_a_loop_does_not_wait_for_the_loop(server: ScriptedServer, base_url: str) -> None:
     server.knows({TEXT: TREE})
     server.delay = 0.1

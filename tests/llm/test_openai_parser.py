@@ -8,6 +8,9 @@ import gc
 import json
 import os
 import pickle
+import re
+import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -431,7 +434,11 @@ def test_it_is_a_parser(base_url: str) -> None:
 
 def test_the_fingerprint_tells_what_decides_the_answer(base_url: str) -> None:
     one = OpenAIParser("m", base_url=base_url)
-    assert one.fingerprint == (f"openai:m@{base_url}", load_prompt().version, SCHEMA_VERSION)
+    model, *versions = one.fingerprint
+    assert re.fullmatch(rf"openai:m@{re.escape(base_url)}#[0-9a-f]{{12}}", model)
+    assert versions == [load_prompt().version, SCHEMA_VERSION]
+    assert OpenAIParser("m", base_url=base_url, temperature=1.0).fingerprint != one.fingerprint
+    assert OpenAIParser("m", base_url=base_url, on_error="raise", patience=SHORT).fingerprint == one.fingerprint
     secret = OpenAIParser("m", base_url=base_url.replace("//", "//me:hunter2@"))
     assert secret.fingerprint == one.fingerprint
     short = replace(load_prompt(), examples=())
@@ -455,6 +462,52 @@ def test_wrong_options_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         Patience(deadline=0)
     with pytest.raises(InvalidOption, match="max_retries"):
         Patience(max_retries=-1)
+
+
+@pytest.mark.parametrize(("name", "value"), [("ALL_PROXY", "gopher://localhost:1"), ("SSL_CERT_FILE", "/nonexistent")])
+def test_settings_of_the_environment_that_cannot_be_used_are_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidOption, match=name):
+        OpenAIParser("m", base_url="http://localhost:8080/v1")
+
+
+def test_a_client_closed_by_another_thread_is_opened_again(server: ScriptedServer, base_url: str) -> None:
+    server.knows({TEXT: TREE})
+    with OpenAIParser("m", base_url=base_url, on_error="raise", patience=QUICK) as parser:
+        client = parser._client._client
+        assert client is not None
+        asyncio.run(client.close())  # as between the choice of a client and its use
+        with pytest.raises(ParserUnavailable, match="closed") as fault:
+            parser.read(TEXT)
+        assert fault.value.retryable
+        parser.close()
+        assert parser(TEXT) == TREE
+
+
+AFTER_THE_MAIN_THREAD = """
+import asyncio, sys, threading
+from lcse_plugins.parsing.cached import CachedParser
+from lcse_plugins.parsing.openai_parser import OpenAIParser
+
+parser = CachedParser(OpenAIParser("m", base_url=sys.argv[1], on_error="raise"), ":memory:")
+
+def work():
+    threading.main_thread().join()
+    print(parser.read("an umbrella and no person").constrained)
+    print(asyncio.run(parser.aread("a dog and no cat")).constrained)
+
+threading.Thread(target=work).start()
+"""
+
+
+@pytest.mark.skipif((3, 12) <= sys.version_info < (3, 12, 2), reason="Python itself starts no thread there")
+def test_a_thread_may_ask_after_the_main_thread_has_ended(server: ScriptedServer, base_url: str) -> None:
+    server.knows({TEXT: TREE, "a dog and no cat": Concept("dog") & ~Concept("cat")})
+    command = [sys.executable, "-c", AFTER_THE_MAIN_THREAD, base_url.replace("127.0.0.1", "localhost")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout.split(), done.stderr) == (["True", "True"], "")
 
 
 def test_openai_itself_is_sent_the_schema_without_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
