@@ -160,7 +160,15 @@ def _rank_candidates(
 ) -> Ranking:
     if not candidates:
         return Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=True)
-    return rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth)
+    return rank_pool(encoded, VectorPool.of(_in_order(candidates)), limit=limit, min_truth=min_truth)
+
+
+def _in_order(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """By id: which of equal images comes first must not depend on how deep a search found them."""
+    try:
+        return sorted(candidates, key=lambda candidate: (type(candidate.id).__name__, candidate.id))
+    except TypeError:  # ids without an order
+        return sorted(candidates, key=lambda candidate: (type(candidate.id).__name__, repr(candidate.id)))
 
 
 def search_source(

@@ -161,6 +161,32 @@ def test_a_search_is_at_least_as_deep_as_what_is_wanted() -> None:
     assert len(LogicScorer(ENCODER).search(A & ~B, Flat(gallery(200, 0)), limit=60, depth=2)) == 60
 
 
+class Unordered:
+    """An id that cannot be compared."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __repr__(self) -> str:
+        return f"Unordered({self.place:03})"
+
+
+@pytest.mark.parametrize("kind", [int, "{:03}".format, Unordered])
+def test_which_of_equal_images_comes_first_does_not_depend_on_depth(kind: Any) -> None:
+    ids = [kind(place) for place in range(80)]
+
+    class Copies(Flat):
+        def nearest(self, vector: FloatArray, depth: int) -> Sequence[Candidate]:
+            found = super().nearest(vector, depth)
+            return [Candidate(ids[int(str(one.id))], one.vector) for one in found[::-1]]
+
+    source = Copies(np.repeat(gallery(8, 0), 10, axis=0))
+    tops = [LogicScorer(ENCODER).search(A | B, source, limit=40, depth=depth, exact=True) for depth in (40, 60, 200)]
+    assert [r.id for r in tops[0]] == [r.id for r in tops[1]] == [r.id for r in tops[2]]
+    for equal in (tops[0][start : start + 10] for start in range(0, 40, 10)):
+        assert [r.id for r in equal] == sorted((r.id for r in equal), key=ids.index)
+
+
 def test_an_approximate_source_proves_nothing() -> None:
     class Graph(Flat):
         exact_search = False

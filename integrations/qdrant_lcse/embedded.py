@@ -13,14 +13,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import RLock
 from types import TracebackType
 from typing import Any
 from uuid import UUID
 
+from pydantic_core import to_jsonable_python
 from qdrant_client import models
 from qdrant_client.http.models import QueryResponse
 
-from lcse_plugins.errors import CollectionError, MissingExtra
+from lcse_plugins.errors import CollectionError, InvalidOption, MissingExtra
 
 try:
     import qdrant_edge as edge
@@ -40,7 +42,7 @@ _DISTANCES = {
 
 
 class EmbeddedClient:
-    """Collections in a folder, one shard each.
+    """Collections in a folder, one shard each. Safe to share between threads.
 
     Args:
         path: Folder for the collections; created when missing.
@@ -50,6 +52,7 @@ class EmbeddedClient:
         self.path = Path(path)
         self._shards: dict[str, edge.EdgeShard] = {}
         self._params: dict[str, models.CollectionParams] = {}
+        self._lock = RLock()  # a shard is opened by one thread, once
 
     def create_collection(
         self,
@@ -63,50 +66,54 @@ class EmbeddedClient:
         """Make an empty collection.
 
         Raises:
-            CollectionError: there is one of this name, or the name is none for a folder.
+            CollectionError: there is one of this name, the name is none for a folder, or its folder is in use.
+            InvalidOption: another quantisation than to eight bits is asked for.
         """
-        if not collection_name or Path(collection_name).name != collection_name:
+        if not _is_name(collection_name):
             raise CollectionError(collection_name, "this is no name for a collection; use letters, digits and dashes")
-        if self.collection_exists(collection_name):
-            raise CollectionError(collection_name, "there is one already; delete it first, or use another name")
         named = vectors_config if isinstance(vectors_config, Mapping) else {"": vectors_config}
-        scalar = None
-        if quantization_config is not None:
-            scalar = edge.ScalarQuantizationConfig(
-                edge.ScalarType.Int8, quantization_config.scalar.quantile, quantization_config.scalar.always_ram
-            )
         hnsw, optimizers = hnsw_config or models.HnswConfigDiff(), optimizers_config or models.OptimizersConfigDiff()
         config = edge.EdgeConfig(
             vectors={name: edge.EdgeVectorParams(p.size, _DISTANCES[p.distance]) for name, p in named.items()},
             hnsw_config=edge.HnswIndexConfig(
                 hnsw.m or 16, hnsw.ef_construct or 100, hnsw.full_scan_threshold or 10_000
             ),
-            quantization_config=scalar,
+            quantization_config=_scalar(quantization_config),
             optimizers=edge.EdgeOptimizersConfig(
                 default_segment_number=optimizers.default_segment_number,
                 indexing_threshold=optimizers.indexing_threshold,
             ),
         )
+        vectors = dict(named) if isinstance(vectors_config, Mapping) else vectors_config
+        with self._lock:
+            self._create(collection_name, config, models.CollectionParams(vectors=vectors))
+        return True
+
+    def _create(self, collection_name: str, config: edge.EdgeConfig, params: models.CollectionParams) -> None:
+        if self.collection_exists(collection_name):
+            raise CollectionError(collection_name, "there is one already; delete it first, or use another name")
         folder = self.path / collection_name
         folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise CollectionError(collection_name, f"{folder} holds other files; use another name")
         self._shards[collection_name] = edge.EdgeShard.create(str(folder), config)
-        vectors = dict(named) if isinstance(vectors_config, Mapping) else vectors_config
-        self._params[collection_name] = models.CollectionParams(vectors=vectors)
-        self._note(collection_name).write_text(self._params[collection_name].model_dump_json(), encoding="utf-8")
-        return True
+        self._params[collection_name] = params
+        self._note(collection_name).write_text(params.model_dump_json(), encoding="utf-8")
 
     def collection_exists(self, collection_name: str) -> bool:
         """Whether there is such a collection."""
-        return collection_name in self._shards or self._note(collection_name).is_file()
+        return _is_name(collection_name) and self._note(collection_name).is_file()
 
     def delete_collection(self, collection_name: str) -> bool:
-        """Delete a collection and its files."""
-        known = self.collection_exists(collection_name)
-        if shard := self._shards.pop(collection_name, None):
-            shard.close()
-        shutil.rmtree(self.path / collection_name, ignore_errors=True)
-        self._note(collection_name).unlink(missing_ok=True)
-        return known
+        """Delete a collection and its files; False when there is none, and nothing is touched."""
+        with self._lock:
+            if not self.collection_exists(collection_name):
+                return False
+            if shard := self._shards.pop(collection_name, None):
+                shard.close()
+            shutil.rmtree(self.path / collection_name, ignore_errors=True)
+            self._note(collection_name).unlink()
+            return True
 
     def get_collection(self, collection_name: str) -> models.CollectionInfo:
         """What the collection stores."""
@@ -118,14 +125,16 @@ class EmbeddedClient:
 
     def upsert(self, collection_name: str, points: Iterable[models.PointStruct], **_: Any) -> None:
         """Store points."""
-        rows: list[Any] = [edge.Point(point.id, point.vector, point.payload) for point in points]  # type: ignore[arg-type]
+        rows: list[Any] = [edge.Point(point.id, point.vector, to_jsonable_python(point.payload)) for point in points]  # type: ignore[arg-type]
         self._shard(collection_name).update(edge.UpdateOperation.upsert_points(rows))
 
     def set_payload(
         self, collection_name: str, payload: Mapping[str, Any], points: Sequence[int | str | UUID], **_: Any
     ) -> None:
         """Change these keys of the payload of some points."""
-        self._shard(collection_name).update(edge.UpdateOperation.set_payload(list(points), dict(payload)))
+        self._shard(collection_name).update(
+            edge.UpdateOperation.set_payload(list(points), to_jsonable_python(dict(payload)))
+        )
 
     def optimize(self, collection_name: str) -> bool:
         """Build the indexes that are due; a server does so by itself."""
@@ -168,8 +177,9 @@ class EmbeddedClient:
 
     def close(self) -> None:
         """Release the files."""
-        while self._shards:
-            self._shards.popitem()[1].close()
+        with self._lock:
+            while self._shards:
+                self._shards.popitem()[1].close()
 
     def __enter__(self) -> EmbeddedClient:
         return self
@@ -184,10 +194,24 @@ class EmbeddedClient:
         return self.path / f"{collection_name}.json"
 
     def _shard(self, collection_name: str) -> edge.EdgeShard:
-        if collection_name not in self._shards:
-            if not self._note(collection_name).is_file():
-                raise CollectionError(collection_name, "there is no such collection")
-            settings = self._note(collection_name).read_text(encoding="utf-8")
-            self._params[collection_name] = models.CollectionParams.model_validate_json(settings)
-            self._shards[collection_name] = edge.EdgeShard.load(str(self.path / collection_name))
-        return self._shards[collection_name]
+        with self._lock:
+            if collection_name not in self._shards:
+                if not self.collection_exists(collection_name):
+                    raise CollectionError(collection_name, "there is no such collection")
+                settings = self._note(collection_name).read_text(encoding="utf-8")
+                self._params[collection_name] = models.CollectionParams.model_validate_json(settings)
+                self._shards[collection_name] = edge.EdgeShard.load(str(self.path / collection_name))
+            return self._shards[collection_name]
+
+
+def _is_name(collection_name: str) -> bool:
+    """Whether a collection may have this name: that of a folder, and not of one elsewhere."""
+    return bool(collection_name) and collection_name != ".." and Path(collection_name).name == collection_name
+
+
+def _scalar(config: models.ScalarQuantization | None) -> edge.ScalarQuantizationConfig | None:
+    if config is None:
+        return None
+    if not isinstance(config, models.ScalarQuantization):
+        raise InvalidOption(f"EmbeddedClient quantises with models.ScalarQuantization, not {type(config).__name__}")
+    return edge.ScalarQuantizationConfig(edge.ScalarType.Int8, config.scalar.quantile, config.scalar.always_ram)

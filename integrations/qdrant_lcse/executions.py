@@ -8,6 +8,7 @@ in one trip by nesting the candidate searches inside each prefetch, in two by na
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,19 +16,27 @@ from qdrant_client import models
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Ranking
 from lcse_plugins.search import DEPTH_GROWTH
 from qdrant_lcse.formula import ScoreFormula
 from qdrant_lcse.hits import Execution, Hits, explain_points
 from qdrant_lcse.options import Options
 from qdrant_lcse.schema import VectorSchema
-from qdrant_lcse.steps import Fetch, Manner, Searches, Steps, nearest
+from qdrant_lcse.steps import Fetch, Manner, Searches, StaleSchema, Steps, nearest
 
 __all__ = ["formula_steps", "linear_steps"]
 
+APART = 1e-3
+"""How far a score may be from the one computed here before the collection is looked at anew."""
+
 
 def linear_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, manner: Manner) -> Steps:
-    """One ordinary vector search, for a query whose score is a linear function of the image vector."""
+    """One ordinary vector search, for a query whose score is a linear function of the image vector.
+
+    Raises:
+        StaleSchema: the scores are not those of the vectors.
+    """
     linear = encoded.plan.linear
     if linear is None:
         raise AssertionError("only a linear score can be searched for directly")
@@ -36,6 +45,8 @@ def linear_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     scale = schema.scale(linear.vector)
     for point in points:
         point.score = scale * point.score + linear.offset
+    if manner.doubts and not _agree(encoded, schema, points):
+        raise StaleSchema
     return _packed(encoded, schema, options, points, exact=manner.proves, execution="linear")
 
 
@@ -65,25 +76,60 @@ def formula_steps(
         manner: How to search.
         formula: The score.
         execution: In one trip or two.
+
+    Raises:
+        StaleSchema: the scores are not those of the vectors.
     """
     plan, depth = encoded.plan, manner.depth
     bounds = (plan.bounds or ()) if options.exact else ()
     vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds)])
+    # The database leaves points near the demanded truth in doubt, so that places are counted here.
+    page = options if formula.threshold is None else replace(options, offset=0, limit=options.end)
+    asked = page
+    trip = _in_one_trip if execution == "nested" else _in_two_trips
     while True:
-        trip = _in_one_trip if execution == "nested" else _in_two_trips
-        points, last = yield from trip(schema, options, manner, formula, vectors, depth)
-        exhausted = None in last
-        complete = exhausted
-        if not complete and bounds and len(points) == options.limit:
+        points, last = yield from trip(schema, asked, manner, formula, vectors, depth)
+        if manner.doubts and not _agree(encoded, schema, points):
+            raise StaleSchema
+        found = points if formula.threshold is None else _true(encoded, schema, points, options.min_truth)
+        if len(found) < page.limit and len(found) < len(points) == asked.limit:
+            asked = replace(asked, limit=2 * asked.limit)
+            continue
+        found = found[: page.limit]
+        complete = None in last
+        if not complete and bounds and len(found) == page.limit:
             reached = [
                 similarity * schema.scale(bound.vector)
                 for bound, similarity in zip(bounds, last[-len(bounds) :], strict=True)
                 if similarity is not None
             ]
-            complete = plan.proves(points[-1].score, reached)
+            complete = plan.proves(found[-1].score, reached)
         if complete or not options.exact:
-            return _packed(encoded, schema, options, points, exact=complete and manner.proves, execution=execution)
+            found = found[options.offset - page.offset :]
+            return _packed(encoded, schema, options, found, exact=complete and manner.proves, execution=execution)
         depth *= DEPTH_GROWTH
+
+
+def _true(
+    encoded: EncodedQuery, schema: VectorSchema, points: Sequence[models.ScoredPoint], min_truth: float | None
+) -> list[models.ScoredPoint]:
+    """The points whose truth, as it is computed here, is not below the one demanded."""
+    stored = [(point, vector) for point in points if (vector := schema.vector_of(point)) is not None]
+    if not stored:
+        return []
+    kept, _ = VectorPool(np.stack([vector for _, vector in stored])).top(encoded, min_truth=min_truth)
+    return [stored[place][0] for place in sorted(kept)]
+
+
+def _agree(encoded: EncodedQuery, schema: VectorSchema, points: Sequence[models.ScoredPoint]) -> bool:
+    """Whether the first and the last point score about what their vectors say."""
+    ends = ((point.score, schema.unit_vector_of(point)) for point in (*points[:1], *points[-1:]))
+    checked = [(score, vector) for score, vector in ends if vector is not None]
+    if not checked:
+        return True
+    rows, linear = np.stack([vector for _, vector in checked]), encoded.plan.linear
+    own = encoded.scores(rows @ encoded.matrix.T) if linear is None else rows @ linear.vector + linear.offset
+    return all(abs(score - float(right)) <= APART for (score, _), right in zip(checked, own, strict=True))
 
 
 _Round = Generator["Searches | Fetch", Any, tuple[list[models.ScoredPoint], list[float | None]]]
@@ -188,7 +234,7 @@ def _packed(
 
 
 def _asked_for(vector: Any, options: Options) -> Any:
-    if options.with_vectors is False:
+    if not options.with_vectors:
         return None
     if isinstance(options.with_vectors, list) and isinstance(vector, dict):
         return {name: vector[name] for name in options.with_vectors if name in vector}

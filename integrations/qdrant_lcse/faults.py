@@ -11,6 +11,9 @@ __all__ = ["translated"]
 
 _REFUSALS = frozenset({"NOT_FOUND", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", "UNIMPLEMENTED"})
 
+_ENGINE_REFUSALS = ("Vector dimension error", "Not existing vector name error")
+"""How messages of the embedded engine begin, whose errors are all of one kind, when the request does not fit."""
+
 
 def translated(error: Exception, *, collection: str) -> CollectionError | SearchUnavailable | None:
     """The error of this package that says what happened when Qdrant raised `error`; None for a mistake in a program."""
@@ -29,7 +32,7 @@ def translated(error: Exception, *, collection: str) -> CollectionError | Search
             return CollectionError(collection, f"Qdrant refused the request ({name}): {error}")
         if name:
             return SearchUnavailable(f"Qdrant did not answer on collection {collection!r} ({name}): {error}")
-    if isinstance(error, ValueError):  # what local mode raises
+    if isinstance(error, ValueError) or str(error).startswith(_ENGINE_REFUSALS):  # local mode raises ValueErrors
         return CollectionError(collection, f"Qdrant refused the request: {error}")
     if isinstance(error, AttributeError | TypeError | NameError):
         return None

@@ -31,11 +31,11 @@ LARGEST_FORMULA = 20_000
 SMALL_TREE = 3
 """Leaves up to which every formula is far smaller: at most 4,551 nodes under any exponent tried."""
 
-PENALTY = 1e7
-"""What a unit of logit below the demanded truth costs: far more than any score."""
+PENALTY = 1e30
+"""What a unit of logit below the demanded truth costs: so much that even a rounding error costs more than any score."""
 
-CERTAIN = 24.0 * math.log(2.0)
-"""Logit from which a truth is one in float32."""
+ROUNDING = 2.0**-20
+"""How much float32 may change a truth, and a similarity, relative to the largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,8 @@ class ScoreFormula:
     Attributes:
         query: the formula; `$score[i]` is the similarity to `vectors[i]`.
         vectors: (k, d) vectors whose similarities it needs.
-        threshold: points that miss the demanded truth score below it, all others above; None when none is demanded.
+        threshold: points that miss the demanded truth by more than rounding score below it, all others above; None when
+            none is demanded.
     """
 
     query: models.FormulaQuery
@@ -89,7 +90,8 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
         reach += largest / calibration.beta + abs(calibration.mu)
     if not min_truth or truth is None:
         return ScoreFormula(_checked(score, tree), vectors, None)
-    demanded = CERTAIN if min_truth >= 1.0 else min(CERTAIN, math.log(min_truth) - math.log1p(-min_truth))
+    lowered = min_truth * (1.0 - ROUNDING)
+    demanded = math.log(lowered) - math.log1p(-lowered) - ROUNDING * max(term.reach for term in terms.values())
     excess = plus(truth.logit, -demanded)
     shortfall = plus(excess, negative(absolute(excess)))  # zero, exactly, where the truth suffices
     score = plus(score, times(PENALTY / 2.0, shortfall))

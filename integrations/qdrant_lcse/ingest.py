@@ -86,7 +86,8 @@ def index_images(
         progress: Whether to draw a progress bar on standard error, where that is a terminal.
 
     Raises:
-        InvalidOption: a number is out of range, the client must be awaited, or there is no encoder of that name.
+        InvalidOption: a number is out of range, the client must be awaited, there is no encoder of that name, or
+            `payload` gives no mapping.
         CollectionError: the collection has other vectors, or holds those of another encoder, or some of these pictures
             without the vectors of this name.
         ImageError: there is no such folder.
@@ -189,11 +190,18 @@ def _encoded(
         models.PointStruct(
             id=point_id,
             vector={vector_name: vector} if vector_name else vector,
-            payload={PATH_KEY: str(path), ENCODER_KEY: encoder.encoder_id, **(payload(path) if payload else {})},
+            payload={PATH_KEY: str(path), ENCODER_KEY: encoder.encoder_id, **_added(payload, path)},
         )
         for (point_id, path, _), vector in zip(sound, vectors, strict=True)
     ]
     return points, broken
+
+
+def _added(payload: PayloadOf | None, path: Path) -> Mapping[str, Any]:
+    added = payload(path) if payload else {}
+    if not isinstance(added, Mapping):
+        raise InvalidOption(f"payload gives a mapping for each picture, not {added!r:.80} as for {path}")
+    return added
 
 
 @contextmanager

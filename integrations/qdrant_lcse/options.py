@@ -16,6 +16,8 @@ __all__ = ["Options", "QueryOptions", "WithPayload", "WithVectors"]
 WithPayload: TypeAlias = bool | list[str] | models.PayloadSelectorInclude | models.PayloadSelectorExclude
 WithVectors: TypeAlias = bool | list[str]
 
+_SELECTORS = (models.PayloadSelectorInclude, models.PayloadSelectorExclude)
+
 
 class QueryOptions(TypedDict, total=False):
     """The keyword arguments of `LogicSearch.query`, for `query_batch`."""
@@ -63,6 +65,8 @@ class Options:
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise InvalidOption(f"{name} is a qdrant_client.models.{kind.__name__}, not {value!r:.80}")
+        _check_choice("with_payload", self.with_payload, "keys", _SELECTORS)
+        _check_choice("with_vectors", self.with_vectors, "names")
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> Options:
@@ -77,10 +81,20 @@ class Options:
         return cls(**options)
 
     def depth(self, searches: int) -> int:
-        """How deep each of several candidate searches goes; never less deep than what is to be returned."""
-        return max(self.end, -(-self.candidates // searches))
+        """How deep each of several candidate searches goes: as deep for every page, unless that has to be proved."""
+        return max(self.end if self.exact else self.limit, -(-self.candidates // searches))
 
     @property
     def end(self) -> int:
         """Place after the last one to be returned."""
         return self.offset + self.limit
+
+
+def _check_choice(name: str, value: object, parts: str, kinds: tuple[type, ...] = ()) -> None:
+    """Refuse what chooses no parts of a point; None chooses none of them."""
+    if isinstance(value, list | tuple):
+        fits = all(isinstance(part, str) for part in value)
+    else:
+        fits = value is None or isinstance(value, (bool, *kinds))
+    if not fits:
+        raise InvalidOption(f"{name} is True, False or a list of {parts}, not {value!r:.80}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,15 @@ class VectorSchema:
         size: their length.
         cosine: whether similarities are cosines; otherwise they are dot products.
         points: how many points there were when the collection was looked at; None where it does not say.
+        settled: whether the vectors are known to be fit; those of a dot collection are not while it is empty.
     """
 
     collection: str
     vector_name: str | None
     size: int
     cosine: bool
-    points: int | None = None
+    points: int | None = field(default=None, compare=False)
+    settled: bool = True
 
     @property
     def with_vectors(self) -> bool | list[str]:
@@ -48,6 +50,11 @@ class VectorSchema:
         """(d,) vector of a point; None when it has none."""
         stored = self.stored_vector(point)
         return None if stored is None else np.asarray(stored, dtype=np.float32)
+
+    def unit_vector_of(self, point: models.ScoredPoint | models.Record) -> FloatArray | None:
+        """(d,) vector of a point, at length one unless it is zero; None when it has none."""
+        vector = self.vector_of(point)
+        return None if vector is None else vector / (np.linalg.norm(vector) or np.float32(1.0))
 
     def scale(self, vector: FloatArray) -> float:
         """What turns a similarity that Qdrant returns for `vector` into a dot product: its length, or 1."""
@@ -95,8 +102,11 @@ def read_schema(info: models.CollectionInfo, *, collection: str, vector_name: st
     )
 
 
-def check_unit_sample(schema: VectorSchema, points: Sequence[models.Record]) -> None:
+def check_unit_sample(schema: VectorSchema, points: Sequence[models.Record]) -> VectorSchema:
     """Refuse a dot collection whose vectors are not of length one: their products are not cosines.
+
+    Returns:
+        The schema, settled if there was a vector to look at.
 
     Raises:
         CollectionError: a sampled vector is not of length one.
@@ -110,3 +120,4 @@ def check_unit_sample(schema: VectorSchema, points: Sequence[models.Record]) -> 
             f"it ranks by dot product, but holds a vector of length {wrong[0]:.3f}; "
             "store unit vectors, or use Cosine distance",
         )
+    return replace(schema, settled=bool(rows))

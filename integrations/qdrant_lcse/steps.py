@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
+import numpy as np
 from qdrant_client import models
 from qdrant_client.http.models import QueryResponse
 
@@ -28,6 +30,7 @@ __all__ = [
     "Fetch",
     "Manner",
     "Searches",
+    "StaleSchema",
     "Steps",
     "client_steps",
     "learn_schema",
@@ -37,6 +40,9 @@ __all__ = [
 
 SAMPLE = 16
 """Stored vectors looked at to see whether a dot collection holds unit vectors."""
+
+COARSE = 0.1
+"""How far similarities of quantised vectors may be from those of the original ones, per length of the query vector."""
 
 PointId: TypeAlias = int | str | UUID
 
@@ -72,12 +78,18 @@ class Manner:
         rescoring: for scoring candidates that are already chosen: over all of them, with full precision.
         proves: whether candidate searches miss nothing.
         depth: how many points each candidate search fetches.
+        doubts: whether to compare answers with what was learnt of the collection before, and raise `StaleSchema`.
     """
 
     params: models.SearchParams | None
     rescoring: models.SearchParams | None
     proves: bool
     depth: int
+    doubts: bool = False
+
+
+class StaleSchema(Exception):
+    """Points do not have the similarities that their vectors should have: the collection has been made anew."""
 
 
 Steps: TypeAlias = Generator["Searches | Fetch", Any, Hits]
@@ -101,7 +113,7 @@ def learn_schema(collection: str, vector_name: str | None) -> Generator[Call, An
                 "with_vectors": schema.with_vectors,
             },
         )
-        check_unit_sample(schema, records)
+        schema = check_unit_sample(schema, records)
     return schema
 
 
@@ -143,10 +155,15 @@ def nearest(schema: VectorSchema, vector: FloatArray, options: Options, **argume
 
 
 def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, manner: Manner) -> Steps:
-    """Fetch candidates with their vectors and score them here."""
+    """Fetch candidates with their vectors and score them here.
+
+    Raises:
+        StaleSchema: the similarities are not those of the vectors.
+    """
+    most = manner.depth * len(encoded.plan.candidates)
     steps = search_steps(
         encoded,
-        limit=options.end,
+        limit=options.end if options.exact else min(options.end, most + 1),
         depth=manner.depth,
         exact=options.exact,
         exact_search=manner.proves,
@@ -155,15 +172,22 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     known: dict[PointId, Candidate | None] = {}
     step = advance(steps)
     while isinstance(step, SearchRequest):
+        depth = step.depth if options.exact else manner.depth
         wanted = {
-            "limit": step.depth,
+            "limit": depth,
             "params": manner.params,
             "with_payload": False,
             "with_vector": schema.with_vectors,
         }
         answers = yield Searches([nearest(schema, vector, options, **wanted) for vector in step.vectors])
+        if manner.doubts and not all(map(partial(_fits, schema), step.vectors, answers)):
+            raise StaleSchema
         known.update({p.id: _candidate(p, schema) for points in answers for p in points if p.id not in known})
-        step = advance(steps, [[known[point.id] for point in points] for points in answers])
+        beyond = [None] * (step.depth - depth)  # there are more points, but pages are cut from the same candidates
+        step = advance(
+            steps,
+            [[*(known[p.id] for p in points), *(beyond if len(points) == depth else ())] for points in answers],
+        )
     ranking = Ranking(step[options.offset :], parse=step.parse, mode=step.mode, exact=step.exact)
     records: dict[PointId, models.Record] = {}
     if ranking and (options.with_payload is not False or options.with_vectors):
@@ -173,6 +197,15 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
         ranked = ranking[place]
         ranking[place] = replace(ranked, candidate=replace(ranked.candidate, payload=point.payload))
     return Hits(points, ranking.exact, ranking.parse, "client", lambda: ranking)
+
+
+def _fits(schema: VectorSchema, vector: FloatArray, points: Sequence[models.ScoredPoint]) -> bool:
+    """Whether the best point's similarity is about what its vector says."""
+    stored = schema.unit_vector_of(points[0]) if points else None
+    if stored is None:
+        return True
+    apart = points[0].score * schema.scale(vector) - float(vector @ stored)
+    return abs(apart) <= COARSE * float(np.linalg.norm(vector))
 
 
 def _candidate(point: models.ScoredPoint, schema: VectorSchema) -> Candidate | None:

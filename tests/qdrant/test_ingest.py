@@ -77,6 +77,18 @@ def test_a_second_run_encodes_only_what_is_new(folder: Path, tmp_path: Path) -> 
         assert (third.indexed, third.present, len(third.broken)) == (0, 8, 1)
 
 
+def test_payload_must_be_a_mapping(folder: Path) -> None:
+    with pytest.raises(InvalidOption, match="mapping for each picture, not None"):
+        index_images(QdrantClient(":memory:"), "photos", folder, ENCODER, payload=lambda path: None, progress=False)  # type: ignore[arg-type,return-value]
+
+
+def test_paths_may_stand_in_a_payload(folder: Path, tmp_path: Path) -> None:
+    with EmbeddedClient(tmp_path / "engine") as client:
+        index_images(client, "photos", folder, ENCODER, payload=lambda path: {"folder": path.parent}, progress=False)
+        folders = {(record.payload or {})["folder"] for record in client.scroll("photos", limit=100)[0]}
+        assert folders == {str(folder), str(folder / "more")}
+
+
 def test_an_interrupted_run_goes_on(folder: Path) -> None:
     client = QdrantClient(":memory:")
 

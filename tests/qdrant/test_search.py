@@ -95,6 +95,7 @@ def test_a_batch_is_its_queries_one_by_one(search: LogicSearch) -> None:
 def test_only_what_was_asked_for_comes_back(search: LogicSearch) -> None:
     bare = search.query(BUT_NOT, limit=2, with_payload=False)
     assert [(point.payload, point.vector) for point in bare] == [(None, None), (None, None)]
+    assert [point.vector for point in search.query(BUT_NOT, limit=2, with_vectors=None)] == [None, None]  # type: ignore[arg-type]
     some = search.query(BUT_NOT, limit=2, with_payload=["tenant"], with_vectors=True)
     for point in some:
         assert set(point.payload or {}) == {"tenant"}
@@ -263,6 +264,9 @@ def test_what_cannot_be_scored_is_refused_before_any_search() -> None:
         {"timeout": 0},
         {"query_filter": {"must": []}},
         {"search_params": {"exact": True}},
+        {"with_payload": "place"},
+        {"with_payload": [1]},
+        {"with_vectors": "image"},
     ],
 )
 def test_options_out_of_range(search: LogicSearch, options: dict[str, Any]) -> None:
@@ -287,6 +291,14 @@ def test_what_is_no_scorer(client: QdrantClient, scorer: Any) -> None:
 def test_an_option_it_does_not_have(search: LogicSearch) -> None:
     with pytest.raises(InvalidOption, match="has no option top; it has limit, query_filter"):
         search.query_batch([BUT_NOT], top=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("query", ["dog", BUT_NOT])
+async def test_a_batch_is_a_list(search: LogicSearch, query: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"wrap it as \[query\]"):
+        search.query_batch(query)
+    with pytest.raises(InvalidOption, match=r"wrap it as \[query\]"):
+        await AsyncLogicSearch(AsyncQdrantClient(":memory:"), "photos", SCORER).query_batch(query)
 
 
 def test_unknown_execution(client: QdrantClient) -> None:
@@ -325,6 +337,86 @@ def test_a_collection_made_anew_is_looked_at_anew() -> None:
         search.query(BUT_NOT)
     fill(made, "photos", VECTORS, distance=models.Distance.EUCLID)
     with pytest.raises(CollectionError, match="Euclid"):
+        search.query(BUT_NOT)
+
+
+def made_anew(made: QdrantClient | EmbeddedClient, execution: Any, **options: Any) -> LogicSearch:
+    """A search that knows the collection as it was, before it was filled with these options."""
+    fill(made, "photos", VECTORS)
+    search = LogicSearch(made, "photos", SCORER, execution=execution)
+    search.query(BUT_NOT)
+    fill(made, "photos", **{"vectors": VECTORS, **options})
+    return search
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+@pytest.mark.parametrize("execution", EXECUTIONS)
+def test_another_distance_is_noticed(tmp_path: Path, embedded: bool, execution: Any) -> None:
+    made = EmbeddedClient(tmp_path) if embedded else QdrantClient(":memory:")
+    for query in (BUT_NOT, ~UMBRELLA):
+        search = made_anew(made, execution, distance=models.Distance.DOT)
+        best, scores = VectorPool(VECTORS).top(SCORER.encode(query), limit=5)
+        hits = search.query_batch([query], limit=5, candidates=2000)[0]
+        assert [point.id for point in hits] == best.tolist()
+        np.testing.assert_allclose([point.score for point in hits], scores, atol=1e-5)
+        unfit: dict[str, Any] = {
+            "Euclid": {"distance": models.Distance.EUCLID},
+            "length 3.0": {"distance": models.Distance.DOT, "vectors": 3 * VECTORS},
+        }
+        for fault, options in unfit.items():
+            search = made_anew(made, execution, **options)
+            for _ in range(2):
+                with pytest.raises(CollectionError, match=fault):
+                    search.query(query)
+    made.close()
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+@pytest.mark.parametrize("execution", EXECUTIONS)
+def test_other_vectors_are_noticed(tmp_path: Path, embedded: bool, execution: Any) -> None:
+    made = EmbeddedClient(tmp_path) if embedded else QdrantClient(":memory:")
+    others: dict[str, Any] = {
+        "32 dimensions, the encoder's 48": {"vectors": VECTORS[:, :32]},
+        "no unnamed vectors": {"vector_name": "image"},
+    }
+    for reason, options in others.items():
+        search = made_anew(made, execution, **options)
+        with pytest.raises(CollectionError):
+            search.query(BUT_NOT)
+        with pytest.raises(CollectionError, match=reason):
+            search.query(BUT_NOT)
+    made.close()
+
+
+def test_a_collection_found_the_same_is_not_doubted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, looks = QdrantClient(":memory:"), list[str]()
+    fill(made, "photos", VECTORS)
+    ask, look = made.query_batch_points, made.get_collection
+
+    def shifted(*arguments: Any, **options: Any) -> Any:
+        answers = ask(*arguments, **options)
+        for point in answers[0].points:
+            point.score += 0.5
+        return answers
+
+    def watched_look(collection_name: str) -> Any:
+        looks.append(collection_name)
+        return look(collection_name)
+
+    monkeypatch.setattr(made, "query_batch_points", shifted)
+    monkeypatch.setattr(made, "get_collection", watched_look)
+    search = LogicSearch(made, "photos", SCORER)
+    counts = [(search.query(~UMBRELLA), len(looks))[1] for _ in range(4)]
+    assert counts == [1, 2, 2, 2]
+
+
+def test_a_dot_collection_is_looked_at_until_it_has_points() -> None:
+    made = QdrantClient(":memory:")
+    made.create_collection("photos", vectors_config=models.VectorParams(size=48, distance=models.Distance.DOT))
+    search = LogicSearch(made, "photos", SCORER)
+    assert search.query(BUT_NOT).points == []
+    made.upsert("photos", [models.PointStruct(id=1, vector=(3 * VECTORS[0]).tolist())])
+    with pytest.raises(CollectionError, match=r"length 3\.0"):
         search.query(BUT_NOT)
 
 
