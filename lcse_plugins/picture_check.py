@@ -72,7 +72,8 @@ class PictureCheck:
         compared = [
             place for place, stored in enumerate(results[:LOOKED_AT]) if stored.picture is not None and _says(stored)
         ]
-        found = [place for place in compared if self._is_of_text(results[place])]
+        verdicts = self._verdicts([results[place] for place in compared])
+        found = [place for place, of_text in zip(compared, verdicts, strict=True) if of_text]
         if found and len(found) == len(compared):
             raise InvalidCandidate(self.told(results[found[0]]))
         for place in found:
@@ -84,21 +85,25 @@ class PictureCheck:
         text = stored.text[:60]
         return f"the stored vector of {stored.name} is that of its text, {text!r}, not of its picture; {self._cure}"
 
-    def _is_of_text(self, stored: Stored) -> bool:
-        key = sha256(stored.vector.tobytes() + stored.text.encode(errors="replace")).digest()
+    def _verdicts(self, results: Sequence[Stored]) -> list[bool]:
+        """For each result whether its vector is that of its text; texts not met before are encoded together."""
+        keys = [sha256(s.vector.tobytes() + s.text.encode(errors="replace")).digest() for s in results]
         with self._lock:
-            if key in self._known:
+            verdicts = {key: self._known[key] for key in keys if key in self._known}
+        new = {key: stored for key, stored in zip(keys, results, strict=True) if key not in verdicts}
+        if new:
+            heard = self._cache.encoder.encode_texts([stored.text[:LONGEST_TEXT] for stored in new.values()])
+            for (key, stored), row in zip(new.items(), heard, strict=True):
+                verdicts[key] = self._is_of_text(stored, row)
+        with self._lock:
+            for key in keys:
+                self._known[key] = verdicts[key]
                 self._known.move_to_end(key)
-                return self._known[key]
-        verdict = self._compared(stored)
-        with self._lock:
-            self._known[key] = verdict
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
-        return verdict
+        return [verdicts[key] for key in keys]
 
-    def _compared(self, stored: Stored) -> bool:
-        (heard,) = self._cache.encoder.encode_texts([stored.text[:LONGEST_TEXT]])
+    def _is_of_text(self, stored: Stored, heard: FloatArray) -> bool:
         if stored.picture is None or not _same(stored.vector, heard):
             return False
         (shown,) = self._cache.vectors_at([stored.picture], access=self._access)

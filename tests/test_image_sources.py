@@ -190,7 +190,7 @@ def test_a_file_name_may_hold_a_colon(picture: Path, tmp_path: Path, monkeypatch
     picture.rename("img-2024-05-01T10:22:33.png")
     assert read_image("img-2024-05-01T10:22:33.png") == PICTURE
     confined = ImageAccess(root=str(tmp_path / "elsewhere"))
-    assert "outside" in refusal("a:b/../../root/img-2024-05-01T10:22:33.png", confined)
+    assert "outside" in refusal(f"a:b/../../{picture.parent.name}/img-2024-05-01T10:22:33.png", confined)
 
 
 def test_a_root_confines_paths(picture: Path, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from PIL import Image
 
 from lcse_plugins.calibrate import CLIP_PRESET, SIGLIP2_PRESET
 from lcse_plugins.encoders.protocol import Encoder
-from lcse_plugins.errors import ImageError, InvalidOption, ModelFileError, QueryError, UnknownEncoder
+from lcse_plugins.errors import ImageError, InvalidOption, ModelFileError, UnknownEncoder
+from tests.encoders.contract import refuses_what_is_no_list
 
 if TYPE_CHECKING:
     from lcse_plugins.encoders.open_clip import OpenClipEncoder
@@ -425,10 +426,4 @@ def test_a_clip_model_trained_with_a_sigmoid_loss_has_no_preset(library: ModuleT
 
 
 def test_what_is_no_list_of_texts_or_pictures_is_refused(encoder: OpenClipEncoder) -> None:
-    with pytest.raises(InvalidOption, match=r"\[image\]"):
-        encoder.encode_images(Image.new("RGB", (30, 30)))  # type: ignore[arg-type]
-    for texts in ([None], [b"dog"]):
-        with pytest.raises(InvalidOption, match="texts holds strings"):
-            encoder.encode_texts(texts)  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="UTF-8"):
-        encoder.encode_texts(["\ud800"])
+    refuses_what_is_no_list(encoder)

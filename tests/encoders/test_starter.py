@@ -20,7 +20,8 @@ from PIL import Image
 
 from lcse_plugins.encoders.protocol import Encoder, concept_vectors
 from lcse_plugins.encoders.starter import SHIPPED_MODEL, StarterEncoder
-from lcse_plugins.errors import ImageError, InvalidOption, ModelFileError, QueryError
+from lcse_plugins.errors import ImageError, InvalidOption, ModelFileError
+from tests.encoders.contract import refuses_what_is_no_list
 
 PICTURES = {"cat": "chelsea", "person": "astronaut", "cup": "coffee", "rocket": "rocket"}
 TEXTS = ["a cat", "a photo of two dogs on a beach", "no umbrella", "", "ünïcode ☂ 傘", "a very small dog " * 100]
@@ -180,13 +181,7 @@ def test_one_string_is_not_a_list(encoder: StarterEncoder) -> None:
 
 
 def test_what_is_no_text_or_list_of_pictures_is_refused(encoder: StarterEncoder) -> None:
-    with pytest.raises(InvalidOption, match=r"\[image\]"):
-        encoder.encode_images(Image.new("RGB", (30, 30)))  # type: ignore[arg-type]
-    for texts in ([None], [b"dog"]):
-        with pytest.raises(InvalidOption, match="texts holds strings"):
-            encoder.encode_texts(texts)  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="UTF-8"):
-        encoder.encode_texts(["\ud800"])
+    refuses_what_is_no_list(encoder)
     assert encoder.encode_texts(text for text in ["a", "b"]).shape == (2, 256)  # type: ignore[arg-type]
 
 
