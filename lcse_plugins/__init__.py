@@ -5,6 +5,19 @@
     >>> for result in scorer.rank("an umbrella and no person", vectors, limit=5):
     ...     print(result.explain())
 
+Where things are, in the order in which a query goes through them:
+
+- `query/` is the tree of concepts and operators; `parsing/` makes one from a text.
+- `encoders/` turn texts and pictures into vectors; `images/` gets the pictures; `calibrate` holds μ and β of an
+  encoder, which `fitting` finds with labels (`labelled`) and `unlabelled` without.
+- `evidence`, `logic` and `edit` are the method: similarities to probabilities to the truth of the query to a score.
+- `scorer` leads through all of this. `encoded` is a query ready to be scored, `results` what comes out.
+- `pool` scores many vectors (`first_pass`, `quantised`, `ranks`), `regions` several views of each picture, `search`
+  collections that only answer vector searches, for which `plan` and `vantage` find the vectors. `index/` is a folder of
+  pictures on disk.
+- `cli` with `commands/` and `report` is the command line, `bench/` measures, `hosting/` is what wrappers share,
+  `testing` has an encoder for tests.
+
 Names are resolved on first use, so that importing the package stays light.
 """
 
@@ -28,8 +41,8 @@ if TYPE_CHECKING:
     from lcse_plugins.encoders.registry import load_encoder as load_encoder
     from lcse_plugins.errors import LcseError as LcseError
     from lcse_plugins.fitting import fit_calibration as fit_calibration
-    from lcse_plugins.image_cache import ImageVectorCache as ImageVectorCache
-    from lcse_plugins.image_sources import ImageAccess as ImageAccess
+    from lcse_plugins.images.cache import ImageVectorCache as ImageVectorCache
+    from lcse_plugins.images.locations import ImageAccess as ImageAccess
     from lcse_plugins.index import ImageIndex as ImageIndex
     from lcse_plugins.index import IndexReport as IndexReport
     from lcse_plugins.parsing.cache import ParseCache as ParseCache
@@ -75,8 +88,8 @@ _HOMES = {
     "encoders.registry": ("available_encoders", "load_encoder"),
     "errors": ("LcseError",),
     "fitting": ("fit_calibration",),
-    "image_cache": ("ImageVectorCache",),
-    "image_sources": ("ImageAccess",),
+    "images.cache": ("ImageVectorCache",),
+    "images.locations": ("ImageAccess",),
     "index": ("ImageIndex", "IndexReport"),
     "parsing.cache": ("ParseCache",),
     "parsing.cached": ("CachedParser",),

@@ -23,9 +23,9 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource, concept_vectors
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
+from lcse_plugins.images.tiles import FEW_TILES, MANY_TILES, Tile, cut
 from lcse_plugins.pool import VectorPool, top_indices, unit_rows
 from lcse_plugins.results import Candidate
-from lcse_plugins.tiles import FEW_TILES, MANY_TILES, Tile, cut
 from lcse_plugins.unlabelled import COMMON_THINGS, spread_calibration
 
 __all__ = ["FEW_TILES", "MANY_TILES", "RegionPool", "Tile", "ViewScale", "encode_regions", "fit_view_scale"]

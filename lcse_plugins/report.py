@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 from lcse_plugins.errors import ImageError
 from lcse_plugins.evidence import ConceptEvidence
+from lcse_plugins.images.thumbnails import jpeg_thumbnail
 from lcse_plugins.query import canonical, draw
 from lcse_plugins.results import Ranked, Ranking
-from lcse_plugins.thumbnails import jpeg_thumbnail
 
 __all__ = ["Comparison", "render_report", "write_report"]
 

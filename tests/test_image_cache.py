@@ -16,8 +16,8 @@ from PIL import Image
 
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
-from lcse_plugins.image_cache import ImageVectorCache
-from lcse_plugins.image_sources import ImageAccess
+from lcse_plugins.images.cache import ImageVectorCache
+from lcse_plugins.images.locations import ImageAccess
 from lcse_plugins.testing import ToyEncoder
 
 
@@ -256,7 +256,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(url)
         return PICTURES[URLS.index(url)]
 
-    monkeypatch.setattr("lcse_plugins.image_fetch.fetch_image", fetch)
+    monkeypatch.setattr("lcse_plugins.images.fetch.fetch_image", fetch)
     return asked
 
 

@@ -16,9 +16,9 @@ from urllib.parse import quote
 import pytest
 import trustme
 
-from lcse_plugins import image_fetch
 from lcse_plugins.errors import ImageError, InvalidOption
-from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, read_image, read_images
+from lcse_plugins.images import fetch as image_fetch
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, read_image, read_images
 
 PICTURE = bytes(range(256)) * 8
 LOCAL = ImageAccess(allow_urls=True, allow_private_addresses=True, timeout=5.0)

@@ -590,7 +590,7 @@ def test_an_exception_in_the_middle_keeps_what_was_done(photos: Path, tmp_path: 
 def test_a_file_too_large_to_read_is_broken(
     photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lcse_plugins.index_update.MAX_BYTES", 10_000)
+    monkeypatch.setattr("lcse_plugins.index.update.MAX_BYTES", 10_000)
     (photos / "huge.png").write_bytes(b"x" * 10_001)
     report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     assert [error.reason for error in report.broken] == ["10,001 bytes are too many; at most 10,000 are read"]

@@ -16,11 +16,11 @@ from PIL import Image
 
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import IndexFileError, InvalidOption
+from lcse_plugins.images.tiles import TILES, TileChoice
 from lcse_plugins.index import ImageIndex
 from lcse_plugins.regions import FEW_TILES, MANY_TILES, RegionPool, encode_regions
 from lcse_plugins.results import Ranking
 from lcse_plugins.scorer import LogicScorer
-from lcse_plugins.tiles import TILES, TileChoice
 from tests.test_index import ColourEncoder, run_python, write_picture, write_pictures
 
 QUERY = "red and no blue"

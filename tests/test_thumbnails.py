@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from lcse_plugins.errors import ImageError, InvalidOption
-from lcse_plugins.thumbnails import jpeg_thumbnail
+from lcse_plugins.images.thumbnails import jpeg_thumbnail
 
 
 def noise(width: int, height: int) -> Image.Image:

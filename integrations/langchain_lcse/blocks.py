@@ -12,9 +12,9 @@ from langchain_core.documents import Document
 
 from langchain_lcse.documents import EVIDENCE_KEY
 from lcse_plugins.errors import ImageError, InvalidOption
-from lcse_plugins.image_sources import ImageAccess, ImageLocation, is_web_url, read_image
+from lcse_plugins.images.locations import ImageAccess, ImageLocation, is_web_url, read_image
+from lcse_plugins.images.thumbnails import SMALLEST_SIDE, jpeg_thumbnail
 from lcse_plugins.query import format_query, from_json
-from lcse_plugins.thumbnails import SMALLEST_SIDE, jpeg_thumbnail
 
 __all__ = ["Block", "PictureBudget", "result_blocks"]
 

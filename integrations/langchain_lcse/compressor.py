@@ -16,12 +16,12 @@ from langchain_lcse.documents import ranked_documents
 from langchain_lcse.images import image_location
 from langchain_lcse.vectors import DocumentVectors, VectorFunction
 from lcse_plugins.arguments import check_limits
-from lcse_plugins.checked_options import CheckedOptions
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import LcseError
-from lcse_plugins.image_cache import ImageVectorCache
-from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
-from lcse_plugins.made_once import MadeOnce
+from lcse_plugins.hosting.checked_options import CheckedOptions
+from lcse_plugins.hosting.made_once import MadeOnce
+from lcse_plugins.images.cache import ImageVectorCache
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate
 from lcse_plugins.scorer import LogicScorer

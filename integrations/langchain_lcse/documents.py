@@ -7,7 +7,7 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
-from lcse_plugins.picture_keys import place_in
+from lcse_plugins.images.keys import place_in
 from lcse_plugins.results import Candidate, Ranked, Ranking
 
 __all__ = ["EVIDENCE_KEY", "SCORE_KEY", "document_of", "judged", "ranked_documents"]

@@ -12,8 +12,8 @@ from lcse_plugins.arguments import check_count
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation, read_image
-from lcse_plugins.picture_keys import named_picture
+from lcse_plugins.images.keys import named_picture
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, read_image
 
 __all__ = ["LcseEmbeddings"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from langchain_core.documents import Document
 
-from lcse_plugins.image_sources import ImageLocation
-from lcse_plugins.picture_keys import named_picture, picture_in
+from lcse_plugins.images.keys import named_picture, picture_in
+from lcse_plugins.images.locations import ImageLocation
 
 __all__ = ["image_location"]
 

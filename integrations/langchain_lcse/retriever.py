@@ -11,14 +11,14 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field, SkipValidation
 
 from langchain_lcse.child_runs import arun_as_child, run_as_child
-from langchain_lcse.choose_source import Source, choose_source
 from langchain_lcse.images import image_location
-from langchain_lcse.sources import DocumentSource, Wanted
+from langchain_lcse.sources.choose import Source, choose_source
+from langchain_lcse.sources.protocol import DocumentSource, Wanted
 from langchain_lcse.vectors import VectorFunction
-from lcse_plugins.checked_options import CheckedOptions
-from lcse_plugins.image_cache import ImageVectorCache
-from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
-from lcse_plugins.made_once import MadeOnce
+from lcse_plugins.hosting.checked_options import CheckedOptions
+from lcse_plugins.hosting.made_once import MadeOnce
+from lcse_plugins.images.cache import ImageVectorCache
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
 from lcse_plugins.scorer import LogicScorer
 
 __all__ = ["LogicRetriever"]

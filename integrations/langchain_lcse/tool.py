@@ -17,8 +17,8 @@ from langchain_lcse.blocks import Block, PictureBudget, result_blocks
 from langchain_lcse.images import image_location
 from langchain_lcse.retriever import LogicRetriever
 from lcse_plugins.errors import InvalidOption, LcseError
-from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
-from lcse_plugins.keywords import keywords
+from lcse_plugins.hosting.keywords import keywords
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
 
 __all__ = ["TOOL_DESCRIPTION", "logic_search_tool"]
 

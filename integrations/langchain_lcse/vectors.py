@@ -11,12 +11,12 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
 from langchain_lcse.images import image_location
-from langchain_lcse.stores import facts_of, read_vectors
+from langchain_lcse.sources.known_stores import facts_of, read_vectors
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, LcseError
-from lcse_plugins.image_cache import ImageVectorCache
-from lcse_plugins.image_sources import DEFAULT_ACCESS, ImageAccess, ImageLocation
-from lcse_plugins.picture_check import PictureCheck, Stored
+from lcse_plugins.images.cache import ImageVectorCache
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from lcse_plugins.images.text_vectors import PictureCheck, Stored
 from lcse_plugins.results import Candidate
 
 __all__ = ["DocumentVectors", "VectorFunction"]

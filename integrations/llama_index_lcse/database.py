@@ -15,9 +15,9 @@ from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
 from lcse_plugins.arguments import check_limits
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
-from lcse_plugins.image_sources import ImageLocation, is_web_url
-from lcse_plugins.keywords import keywords
-from lcse_plugins.picture_keys import holds_picture, named_picture, picture_in
+from lcse_plugins.hosting.keywords import keywords
+from lcse_plugins.images.keys import holds_picture, named_picture, picture_in
+from lcse_plugins.images.locations import ImageLocation, is_web_url
 from lcse_plugins.results import Ranked, Ranking
 from llama_index_lcse.node_ranking import packed, told
 

@@ -10,10 +10,10 @@ from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, mod
 from llama_index.core.embeddings import MultiModalEmbedding
 from llama_index.core.schema import ImageType
 
-from lcse_plugins.checked_options import CheckedOptions
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
-from lcse_plugins.made_once import MadeOnce
+from lcse_plugins.hosting.checked_options import CheckedOptions
+from lcse_plugins.hosting.made_once import MadeOnce
 from lcse_plugins.off_loop import compute
 from llama_index_lcse.fields import EncoderField, encoder_name, without_class_name
 

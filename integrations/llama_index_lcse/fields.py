@@ -13,7 +13,7 @@ from lcse_plugins.calibrate import Calibration, load_calibration
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.image_sources import ImageAccess
+from lcse_plugins.images.locations import ImageAccess
 
 __all__ = [
     "AccessField",

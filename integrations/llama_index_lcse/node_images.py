@@ -15,8 +15,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from lcse_plugins.encoders.images import names_picture
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError, InvalidOption
-from lcse_plugins.image_cache import ImageVectorCache
-from lcse_plugins.image_sources import ImageAccess, ImageLocation
+from lcse_plugins.images.cache import ImageVectorCache
+from lcse_plugins.images.locations import ImageAccess, ImageLocation
 
 __all__ = ["VectorLookup", "alook_up", "look_up", "node_vectors", "picture_of", "without_vector"]
 

@@ -13,7 +13,7 @@ from lcse_plugins.arguments import check_limits
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
-from lcse_plugins.picture_check import LOOKED_AT, PictureCheck, Stored
+from lcse_plugins.images.text_vectors import LOOKED_AT, PictureCheck, Stored
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import leaves
 from lcse_plugins.results import Candidate, Ranked

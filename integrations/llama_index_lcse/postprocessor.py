@@ -16,18 +16,18 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from lcse_plugins.checked_options import CheckedOptions
 from lcse_plugins.config import DEFAULT_CONFIG
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import ImageError, QueryError
-from lcse_plugins.image_cache import ImageVectorCache
-from lcse_plugins.image_sources import DEFAULT_ACCESS
-from lcse_plugins.made_once import MadeOnce
+from lcse_plugins.hosting.checked_options import CheckedOptions
+from lcse_plugins.hosting.made_once import MadeOnce
+from lcse_plugins.images.cache import ImageVectorCache
+from lcse_plugins.images.locations import DEFAULT_ACCESS
+from lcse_plugins.images.text_vectors import PictureCheck
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse
-from lcse_plugins.picture_check import PictureCheck
 from lcse_plugins.scorer import LogicScorer
 from llama_index_lcse.fields import (
     AccessField,

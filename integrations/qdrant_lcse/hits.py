@@ -12,8 +12,8 @@ from qdrant_client import models
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.images.keys import place_in
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.picture_keys import place_in
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate, Ranking
 from lcse_plugins.search import rank_pool

@@ -9,17 +9,16 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lcse_plugins.bench.photographs import Progress
+from lcse_plugins.bench.qdrant_measures import Measured, measure
 from lcse_plugins.bench.qdrant_queries import (
     COLLECTION,
     LIMIT,
@@ -38,8 +37,8 @@ from lcse_plugins.pool import VectorPool
 from lcse_plugins.scorer import LogicScorer
 
 if TYPE_CHECKING:
-    from qdrant_lcse import LogicSearch
     from qdrant_lcse.embedded import EmbeddedClient
+
 
 __all__ = ["BEAMS", "CANDIDATES", "Measured", "run", "table"]
 
@@ -55,33 +54,6 @@ QUERIES = 50
 QUICK_QUERIES = 5
 SMALL = 10_000
 """Below this many points a run is a quick look, with fewer queries."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One operator under one setting, over several queries.
-
-    Attributes:
-        operator: the kind of query.
-        execution: what ran.
-        candidates: how many points were asked to be scored; a linear score needs no more than it returns.
-        beam: HNSW's beam where it was asked for; None where it was left to `LogicSearch`.
-        recall: mean share of the true top 10 that was found.
-        worst: the smallest share.
-        milliseconds: median of the whole query, on the wall clock.
-        ratio: median over the queries of its time to that of a plain query by the text vector, measured in turn.
-        processor_ratio: the same of processor time, which other work on the machine disturbs less.
-    """
-
-    operator: str
-    execution: str
-    candidates: int
-    beam: int | None
-    recall: float
-    worst: float
-    milliseconds: float
-    ratio: float
-    processor_ratio: float
 
 
 def run(
@@ -151,13 +123,13 @@ def run(
         indexing = _fill(client, vectors)
         step()
         plain = [
-            len(one.nearest & found_ids(plain_query(client, one.encoded))) / LIMIT
+            len(one.nearest & found_ids(plain_query(client, one.encoded.holistic_vector))) / LIMIT
             for ones in asked.values()
             for one in ones
         ]
         for operator, execution, depth, beam in settings:
-            search = LogicSearch(client, COLLECTION, scorer, execution=execution)
-            results.append(_measure(client, search, operator, asked[operator], depth, repeats, beam=beam))
+            search = LogicSearch(client, COLLECTION, LogicScorer(wide), execution=execution)
+            results.append(measure(client, search, operator, asked[operator], depth, repeats, beam=beam))
             step()
     return {
         "points": points,
@@ -180,13 +152,14 @@ def table(result: dict[str, Any]) -> str:
     """The rows as text."""
     lines = [
         f"{'operator':<9}{'execution':<10}{'candidates':>10}{'beam':>6}{'recall':>8}{'worst':>7}{'ms':>8}"
-        f"{'× plain':>9}{'× cpu':>7}"
+        f"{'× plain':>9}{'× cpu':>7}{'× in words':>12}"
     ]
     for row in result["results"]:
         lines.append(
             f"{row['operator']:<9}{row['execution']:<10}{row['candidates']:>10,}{row['beam'] or '':>6}"
             f"{row['recall']:>8.3f}{row['worst']:>7.2f}"
             f"{row['milliseconds']:>8.2f}{row['ratio']:>9.1f}{row['processor_ratio']:>7.1f}"
+            f"{row['worded_ratio']:>12.1f}"
         )
     lines.append(f"a plain query finds {result['plain_recall']:.3f} of the ten points nearest to its text")
     return "\n".join(lines)
@@ -227,61 +200,8 @@ def _at_most(counts: Sequence[int], points: int) -> list[int]:
     return [count for count in counts if count <= points] or [points]
 
 
-def _measure(
-    client: EmbeddedClient,
-    search: LogicSearch,
-    operator: str,
-    asked: Sequence[Asked],
-    depth: int,
-    repeats: int,
-    *,
-    beam: int | None = None,
-) -> Measured:
-    from qdrant_client import models
-
-    params = None if beam is None else models.SearchParams(hnsw_ef=beam)
-    ask = partial(search.query, limit=LIMIT, candidates=depth, search_params=params)
-    shares, execution = [], ""
-    for one in asked:
-        hits = ask(one.query)
-        execution = hits.execution
-        shares.append(len(one.true & found_ids(hits.points)) / LIMIT)
-    seconds = _interleaved(
-        [[partial(plain_query, client, one.encoded), partial(ask, one.query)] for one in asked], repeats
-    )
-    plain, logical = np.moveaxis(seconds, 1, 0)
-    ratios = np.median(logical / plain, axis=0)
-    return Measured(
-        operator,
-        execution,
-        depth,
-        beam,
-        recall=round(float(np.mean(shares)), 4),
-        worst=min(shares),
-        milliseconds=round(1e3 * float(np.median(logical[:, 0])), 3),
-        ratio=round(float(ratios[0]), 2),
-        processor_ratio=round(float(ratios[1]), 2),
-    )
-
-
 def _photographs() -> Path:
     folder = Path(os.environ.get("LCSE_DATA", "")) / "photos"
     if not folder.is_dir():
         raise InvalidOption("name a folder of photographs with --images, or set LCSE_DATA to a folder that has photos/")
     return folder
-
-
-def _interleaved(calls: Sequence[Sequence[Callable[[], object]]], repeats: int) -> NDArray[np.float64]:
-    """(queries, ways, 2) median seconds on the wall clock and of the processor.
-
-    Each way of asking in turn, query after query, so that no query finds its own data still in the processor's cache;
-    the first round is not counted.
-    """
-    seconds = np.zeros((repeats + 1, len(calls), len(calls[0]), 2))
-    for turn in range(repeats + 1):
-        for query, ways in enumerate(calls):
-            for place, call in enumerate(ways):
-                wall, processor = time.perf_counter(), time.process_time()
-                call()
-                seconds[turn, query, place] = time.perf_counter() - wall, time.process_time() - processor
-    return np.asarray(np.median(seconds[1:], axis=0))

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.pool import VectorPool
-from lcse_plugins.query import Concept, Query
+from lcse_plugins.query import Concept, Query, describe
 from lcse_plugins.scorer import LogicScorer
 
 if TYPE_CHECKING:
     from qdrant_client import models
     from qdrant_lcse.embedded import EmbeddedClient
 
-__all__ = ["COLLECTION", "LIMIT", "OPERATORS", "Asked", "draw_concepts", "found_ids", "plain_query"]
+__all__ = ["COLLECTION", "LIMIT", "OPERATORS", "Asked", "draw_concepts", "found_ids", "plain_query", "worded"]
 
 LIMIT = 10
 COLLECTION = "bench"
@@ -25,6 +26,8 @@ WORDS = (
     "umbrella", "person", "dog", "car", "bench", "cat", "truck", "bus", "chair", "dining table", "bottle", "bird",
     "horse", "bicycle", "traffic light", "boat", "train", "tv", "laptop", "pizza",
 )  # fmt: skip
+
+_REQUESTS = ("a photo of", "a picture of", "show me", "find", "images with", "I want to see")
 
 OPERATORS: dict[str, Callable[[Concept, Concept, Concept, Concept], Query]] = {
     "NOT": lambda a, b, c, d: ~a,
@@ -58,11 +61,17 @@ class Asked:
         return cls(query, encoded, frozenset(pool.top(encoded, limit=LIMIT)[0].tolist()), frozenset(nearest.tolist()))
 
 
-def plain_query(client: EmbeddedClient, encoded: EncodedQuery) -> Sequence[models.ScoredPoint]:
-    """A plain vector query for the text, as it is commonly asked."""
+def worded(query: Query, turn: int) -> str:
+    """The query in English, each turn in other words."""
+    rounds, place = divmod(turn, len(_REQUESTS))
+    return f"{'please ' * rounds}{_REQUESTS[place]} {describe(query)}"
+
+
+def plain_query(client: EmbeddedClient, vector: FloatArray) -> Sequence[models.ScoredPoint]:
+    """A plain query for a text's vector, as it is commonly asked."""
     from qdrant_client import models
 
-    nearest = models.NearestQuery(nearest=encoded.holistic_vector.tolist())
+    nearest = models.NearestQuery(nearest=vector.tolist())
     request = models.QueryRequest(query=nearest, limit=LIMIT, with_payload=True)
     return client.query_batch_points(COLLECTION, [request])[0].points
 

@@ -12,7 +12,7 @@ from lcse_plugins.commands.messages import print_left_out
 from lcse_plugins.commands.options import encoder_option, json_option, load, progress_bar
 
 if TYPE_CHECKING:
-    from lcse_plugins.tiles import TileChoice
+    from lcse_plugins.images.tiles import TileChoice
 
 __all__ = ["index"]
 
@@ -43,8 +43,8 @@ def index(
     Run it again after adding, changing or removing pictures: only what changed is encoded. It may be interrupted. A
     file of the same name, size and time of change counts as unchanged.
     """
+    from lcse_plugins.images.tiles import describe_tiles
     from lcse_plugins.index import ImageIndex
-    from lcse_plugins.tiles import describe_tiles
 
     with progress_bar("indexing") as progress:
         report = ImageIndex.build(

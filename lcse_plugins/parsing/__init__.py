@@ -1,13 +1,9 @@
 """Text to tree: the offline grammar (default), language-model parsers, and the parse cache.
 
-The grammar, in the order in which a text goes through it: `grammar` tells English from the explicit language
-(`explicit`); `english` leads through `words`, `cues` (`names`), `clauses` (`attachment`, `coordination`), `precedence`
-(`reach`) and `concepts`. `phrases`, `kinds` and `filler` judge runs of words by the tables of `lexicon`.
-
-The language model: `openai_parser` (`chat_client`, `background`) asks as `llm` and `consult` say; `schema` and
-`reply_json` read the reply; `grounding` (`agreement`, `exclusion`, `placing`, `languages`, `inflection`) believes it or
-not; `faults` names what went wrong. `cached` (`cache`, `flights`, `model_identity`) remembers, `hybrid` asks only where
-the grammar is not sure. What all of them give is in `result`.
+`grammar` tells English (`english/`) from the explicit language of AND, OR and NOT (`explicit`). A language model is
+asked by `openai_parser` as `llm` and `consult` say, with the texts of `prompt/`, over the network by `service/`;
+`schema` is the form of its reply, and `grounding/` believes it or not. `cached` remembers answers in a `cache`;
+`hybrid` asks a model only where the grammar is not sure. What all of them give is in `result`.
 """
 
 from lcse_plugins.parsing.grammar import GrammarParser, is_explicit, parse

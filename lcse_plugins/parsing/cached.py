@@ -23,9 +23,9 @@ from lcse_plugins.arguments import check_count, texts_of
 from lcse_plugins.errors import InvalidOption, LcseError
 from lcse_plugins.off_loop import wait
 from lcse_plugins.parsing.cache import CacheKey, ParseCache
-from lcse_plugins.parsing.flights import Abandoned, Flights
 from lcse_plugins.parsing.llm import LLMQueryParser, parse_of
 from lcse_plugins.parsing.result import Parse
+from lcse_plugins.parsing.service.flights import Abandoned, Flights
 from lcse_plugins.query import Query
 
 __all__ = ["CachedParser", "WarmReport"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from lcse_plugins.errors import InvalidOption, ParserOutputError, ParserUnavailable
-from lcse_plugins.parsing.grounding import ungrounded
+from lcse_plugins.parsing.grounding.belief import ungrounded
 from lcse_plugins.query import Query
 
 __all__ = [

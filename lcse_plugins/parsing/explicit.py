@@ -169,5 +169,5 @@ def _machine() -> Any:
         def either(self, children: list[_Read]) -> _Read:
             return _Read(Or(_listed(children)), bare=False)
 
-    grammar = files("lcse_plugins.parsing").joinpath("data/boolean.lark").read_text("utf-8")
+    grammar = files("lcse_plugins.parsing").joinpath("boolean.lark").read_text("utf-8")
     return Lark(grammar, parser="lalr", transformer=Build())

@@ -20,10 +20,10 @@ from lcse_plugins.errors import (
     ParserUnavailable,
 )
 from lcse_plugins.parsing.consult import Patience, Pause, Question, Reply, consult
-from lcse_plugins.parsing.faults import as_fault
-from lcse_plugins.parsing.grounding import locate
-from lcse_plugins.parsing.languages import is_foreign
+from lcse_plugins.parsing.grounding.belief import locate
+from lcse_plugins.parsing.grounding.languages import is_foreign
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, check_text, read_with
+from lcse_plugins.parsing.service.faults import as_fault
 from lcse_plugins.query import Concept, Query, contradictions, is_constrained
 
 __all__ = ["LLMQueryParser", "OnError", "parse_of"]

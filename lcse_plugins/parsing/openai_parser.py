@@ -22,8 +22,8 @@ from lcse_plugins.parsing.prompt import Prompt, load_prompt
 from lcse_plugins.parsing.result import Parser
 
 try:
-    from lcse_plugins.parsing.chat_client import MAX_BODY, ChatClient
     from lcse_plugins.parsing.schema import SCHEMA_VERSION, wire_schema
+    from lcse_plugins.parsing.service.chat_client import MAX_BODY, ChatClient
 except ImportError as error:
     raise MissingExtra("OpenAIParser", "openai") from error
 

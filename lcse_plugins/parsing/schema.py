@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lcse_plugins.errors import ParserOutputError, QueryError, QueryTooComplex
-from lcse_plugins.parsing.reply_json import reply_json
+from lcse_plugins.parsing.service.reply_json import reply_json
 from lcse_plugins.query import And, Concept, FlatQuery, Not, Operator, Or, Plain, Query, from_flat, to_flat
 
 __all__ = [

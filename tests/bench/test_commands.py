@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from PIL import Image, ImageDraw
 
+from lcse_plugins import Concept, Query, canonical, parse
+from lcse_plugins.bench.qdrant_queries import OPERATORS, worded
 from lcse_plugins.bench.readme_tables import filled, readme_tables
 from lcse_plugins.bench.record import read_result, write_result
 from lcse_plugins.cli import cli
@@ -190,6 +193,14 @@ def test_a_quick_look_at_qdrant_is_quick(gallery: Path) -> None:
     assert data["points"] == data["photographs"] == 10
     assert data["queries_per_operator"] == 5
     assert {row["candidates"] for row in data["results"]} == {10}
+
+
+@pytest.mark.parametrize("make", OPERATORS.values(), ids=OPERATORS)
+def test_qdrant_is_asked_the_same_in_words(make: Callable[..., Query]) -> None:
+    query = make(*(Concept(word) for word in ("umbrella", "traffic light", "dining table", "tv")))
+    texts = {worded(query, turn) for turn in range(20)}
+    assert len(texts) == 20
+    assert {canonical(parse(text)) for text in texts} == {canonical(query)}
 
 
 def test_a_small_collection_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lcse_plugins import concept_vectors, encode_regions, estimate_calibration
 from lcse_plugins.errors import InvalidOption, QueryError
-from lcse_plugins.image_sources import read_images
+from lcse_plugins.images.locations import read_images
 from lcse_plugins.testing import ToyEncoder
 
 ENCODER = ToyEncoder()

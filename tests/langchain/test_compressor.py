@@ -16,7 +16,7 @@ from langchain_lcse import LogicCompressor
 
 from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.errors import ImageError, InvalidCandidate, InvalidOption
-from lcse_plugins.image_cache import ImageVectorCache
+from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.testing import ToyEncoder
 
 QUERY = "umbrella and no person"

@@ -20,7 +20,7 @@ from PIL import Image
 
 from lcse_plugins import Candidate, LogicScorer, VectorPool, parse
 from lcse_plugins.errors import InvalidOption, SearchUnavailable
-from lcse_plugins.image_sources import ImageAccess
+from lcse_plugins.images.locations import ImageAccess
 from lcse_plugins.testing import ToyEncoder
 
 

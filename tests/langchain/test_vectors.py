@@ -13,11 +13,11 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_lcse import LcseEmbeddings, LogicRetriever
 from langchain_lcse.images import image_location
-from langchain_lcse.stores import facts_of, read_vectors
+from langchain_lcse.sources.known_stores import facts_of, read_vectors
 
 from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.errors import ImageError, InvalidCandidate
-from lcse_plugins.image_sources import ImageAccess
+from lcse_plugins.images.locations import ImageAccess
 from lcse_plugins.testing import ToyEncoder
 from tests.langchain.flat_store import FlatStore
 
@@ -110,7 +110,7 @@ def test_a_url_is_fetched_once(
         fetched.append(url)
         return pictures[0].read_bytes()
 
-    monkeypatch.setattr("lcse_plugins.image_fetch.fetch_image", fetch)
+    monkeypatch.setattr("lcse_plugins.images.fetch.fetch_image", fetch)
     places = [f"https://pictures.example/{i}.png" for i in range(2)]
     store = FlatStore(
         [Document(place, metadata={"image_url": place}) for place in places], encoder.encode_texts(places)

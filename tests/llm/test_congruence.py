@@ -12,7 +12,7 @@ from langchain_openai import ChatOpenAI
 from llama_index_lcse.llm_parser import LlamaIndexParser
 
 from lcse_plugins.parsing.grammar import parse
-from lcse_plugins.parsing.grounding import ungrounded
+from lcse_plugins.parsing.grounding.belief import ungrounded
 from lcse_plugins.parsing.llm import LLMQueryParser
 from lcse_plugins.parsing.openai_parser import OpenAIParser
 from lcse_plugins.parsing.prompt import load_prompt

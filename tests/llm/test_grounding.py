@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lcse_plugins.parsing.grounding import locate, ungrounded
+from lcse_plugins.parsing.grounding.belief import locate, ungrounded
 from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, concepts, leaves
 
 C = Concept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lcse_plugins.parsing.inflection import same_word
+from lcse_plugins.parsing.grounding.inflection import same_word
 
 SAME = """dog dogs, run running, ride riding, child children, people person, box boxes, bus buses, glass glasses,
 horse horses, cherry cherries, wolf wolves, skis ski, carry carrying, carry carried, chase chasing, chase chased,

@@ -17,7 +17,7 @@ from langchain_openai import ChatOpenAI
 from lcse_plugins.parsing.cached import CachedParser
 from lcse_plugins.parsing.consult import Patience, Question
 from lcse_plugins.parsing.grammar import parse
-from lcse_plugins.parsing.grounding import ungrounded
+from lcse_plugins.parsing.grounding.belief import ungrounded
 from lcse_plugins.parsing.openai_parser import OpenAIParser
 from lcse_plugins.parsing.prompt import load_prompt
 from lcse_plugins.parsing.result import Parse

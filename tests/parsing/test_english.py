@@ -11,7 +11,7 @@ import pytest
 
 from lcse_plugins import Concept, GrammarParser, canonical, from_flat, parse
 from lcse_plugins.errors import QueryError, QueryTooComplex
-from lcse_plugins.parsing.lexicon import lexicon
+from lcse_plugins.parsing.english.lexicon import lexicon
 from lcse_plugins.query import MAX_TEXT, format_query, is_constrained
 
 
@@ -32,6 +32,9 @@ from lcse_plugins.query import MAX_TEXT, format_query, is_constrained
         ("playground with nobody in it", '"playground" AND NOT "people"'),
         ("I don´t want dogs", 'NOT "dogs"'),
         ("a sky with no clouds and a rainbow", '"sky" AND NOT "clouds" AND "rainbow"'),
+        ("a photo of (a dog or a cat) and no person", '("dog" OR "cat") AND NOT "person"'),
+        ("show me (a dog and no cat) or (a bird)", '("dog" AND NOT "cat") OR "bird"'),
+        ("a dog (brown) and no cat", '"dog (brown)" AND NOT "cat"'),
     ],
 )
 def test_reads(text: str, tree: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lcse_plugins import canonical, parse
-from lcse_plugins.parsing.grounding import ungrounded
+from lcse_plugins.parsing.grounding.belief import ungrounded
 from lcse_plugins.query import Concept, Not, Or, Query, ordered
 from tests.parsing.gold import DOUBTFUL, MISREAD, Example, read_examples, read_tree
 

@@ -1,0 +1,174 @@
+"""Logic search over any LangChain vector store, by nothing but its nearest-vector search."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from langchain_core.documents import Document
+from langchain_core.vectorstores import VectorStore
+
+from langchain_lcse.documents import ranked_documents
+from langchain_lcse.sources.known_stores import StoreFacts, document_key, facts_of, refusals_of
+from langchain_lcse.sources.protocol import WORDS, SearchTerms, Wanted
+from langchain_lcse.vectors import DocumentVectors
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidCandidate, LcseError
+from lcse_plugins.hosting.keywords import keywords
+from lcse_plugins.off_loop import compute
+from lcse_plugins.results import Candidate, Ranking
+from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.search import SearchRequest, advance, search_steps
+
+__all__ = ["StoreSource"]
+
+logger = logging.getLogger(__name__)
+
+
+class StoreSource:
+    """A vector store as a source of documents.
+
+    Args:
+        store: The store; it must search by vector.
+        scorer: Reads and scores queries; its encoder made the store's vectors.
+        vectors: Where the image vectors of its documents come from.
+        on_missing: What to do with a document that has no image vector.
+    """
+
+    def __init__(
+        self, store: VectorStore, scorer: LogicScorer, vectors: DocumentVectors, on_missing: Literal["drop", "raise"]
+    ) -> None:
+        self._store = store
+        self._scorer = scorer
+        self._vectors = vectors
+        self._on_missing = on_missing
+        self._facts = facts_of(store)
+        self.terms = _terms(store, self._facts)
+        self._exhaustive = self._facts is not None and self._facts.exhaustive
+        self._in_process = self._facts is not None and self._facts.in_process
+
+    def search(self, query: str, wanted: Wanted) -> list[Document]:
+        """The best documents of the store."""
+        return self._search(self._scorer.encode(query), wanted)
+
+    async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
+        """As `search`; the store is awaited, reading vectors and arithmetic run in threads."""
+        encoded = await self._scorer.aencode(query)
+        thread = compute if self._vectors.in_process else asyncio.to_thread
+        if self._in_process:
+            return await thread(self._search, encoded, wanted)
+        hunt = _Hunt(self, encoded, wanted, exhaustive=self._exhaustive)
+        step = await compute(hunt.take, None)
+        while isinstance(step, SearchRequest):
+            found = await asyncio.gather(*(self._anearest(vector, step.depth, wanted) for vector in step.vectors))
+            step = await asyncio.to_thread(hunt.take, found)
+        return await thread(self._documents, step)
+
+    def _search(self, encoded: EncodedQuery, wanted: Wanted) -> list[Document]:
+        hunt = _Hunt(self, encoded, wanted, exhaustive=self._exhaustive)
+        step = hunt.take(None)
+        while isinstance(step, SearchRequest):
+            step = hunt.take(self._found(step, wanted))
+        return self._documents(step)
+
+    def _documents(self, ranking: Ranking) -> list[Document]:
+        faults = self._vectors.of_texts([result.candidate for result in ranking])
+        if self._on_missing == "raise" and (fault := next(filter(None, faults), None)):
+            raise fault
+        sound = [result for result, fault in zip(ranking, faults, strict=True) if fault is None]
+        return ranked_documents(Ranking(sound, parse=ranking.parse, mode=ranking.mode, exact=ranking.exact))
+
+    def _found(self, request: SearchRequest, wanted: Wanted) -> list[list[Document]]:
+        found: list[list[Document]] = []
+        for vector in request.vectors:
+            seen_all = self._exhaustive and bool(found) and len(found[0]) < request.depth
+            found.append([] if seen_all else self._nearest(vector, request.depth, wanted))
+        return found
+
+    def _nearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
+        with self._refusals(vector, wanted):
+            return self._store.similarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
+
+    async def _anearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
+        with self._refusals(vector, wanted):
+            return await self._store.asimilarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
+
+    @contextmanager
+    def _refusals(self, vector: FloatArray, wanted: Wanted) -> Iterator[None]:
+        try:
+            yield
+        except LcseError:
+            raise
+        except refusals_of(self._store) as error:
+            given = ", ".join(_arguments(wanted))
+            doubt = f"does it take {given} as it was given, and " if given else ""
+            raise InvalidCandidate(
+                f"the store could not be searched with a vector of {len(vector)} numbers ({error}); "
+                f"{doubt}are all its vectors made by the scorer's encoder?"
+            ) from error
+
+    def candidates(self, documents: dict[Hashable, Document]) -> dict[Hashable, Candidate | None]:
+        """Documents with their image vectors; None for one that has none.
+
+        Raises:
+            InvalidCandidate, ImageError: a document has no image vector, and none or not all may be left out.
+        """
+        vectors = self._vectors.of(list(documents.values()))
+        faults = [fault for fault in vectors if isinstance(fault, LcseError)]
+        if faults and (self._on_missing == "raise" or len(faults) == len(vectors)):
+            raise faults[0]
+        if faults:
+            logger.warning("%d of %d documents left out; the first: %s", len(faults), len(vectors), faults[0])
+        return {
+            key: None if isinstance(vector, LcseError) else Candidate(id=key, vector=vector, payload=document)
+            for (key, document), vector in zip(documents.items(), vectors, strict=True)
+        }
+
+    def key(self, document: Document) -> Hashable:
+        """What tells two documents of the store apart."""
+        return document_key(document, self._facts)
+
+
+class _Hunt:
+    """One search under way: each document's vector is read once, however many searches return it."""
+
+    def __init__(self, source: StoreSource, encoded: EncodedQuery, wanted: Wanted, *, exhaustive: bool) -> None:
+        self._source = source
+        self._known: dict[Hashable, Candidate | None] = {}
+        self._steps = search_steps(
+            encoded,
+            limit=wanted.k,
+            depth=wanted.fetch_k,
+            exact=wanted.exact,
+            exact_search=exhaustive,
+            min_truth=wanted.min_truth,
+        )
+
+    def take(self, found: Sequence[Sequence[Document]] | None) -> SearchRequest | Ranking:
+        """The next searches to run, or the ranking, given what the last searches found."""
+        if found is None:
+            return advance(self._steps)
+        keyed = [[(self._source.key(document), document) for document in documents] for documents in found]
+        new = {key: document for documents in keyed for key, document in documents if key not in self._known}
+        if new:
+            self._known.update(self._source.candidates(new))
+        return advance(self._steps, [[self._known[key] for key, _ in documents] for documents in keyed])
+
+
+def _terms(store: VectorStore, facts: StoreFacts | None) -> SearchTerms:
+    named, open_ended = keywords(store.similarity_search_by_vector)
+    own = frozenset(named) - {"k", "filter"}  # a store may mean something of its own by `fetch_k`
+    return SearchTerms(
+        words={word: name for word, name in WORDS.items() if word not in own},
+        options=own.union(facts.options) if facts else None if open_ended else own,
+        function_filter=facts is not None and facts.function_filter,
+    )
+
+
+def _arguments(wanted: Wanted) -> dict[str, Any]:
+    given = {} if wanted.filter is None else {"filter": wanted.filter}
+    return {**wanted.search_kwargs, **given}

@@ -1,0 +1,1 @@
+"""What the wrappers in `integrations/` share, and the core itself does not need."""

@@ -1,0 +1,183 @@
+"""The bytes of a picture wherever it is: a path, a data URI or, when allowed, a URL.
+
+Locations come out of other people's metadata, so they are not trusted. A path can be confined to a folder. A URL is
+fetched only when the caller allows it, and never from an address inside one's own network: names are resolved once, all
+their addresses are checked, and the connection goes to the checked address itself, at every redirect anew. Size and
+time are bounded whatever the other side does.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.request import url2pathname
+
+from lcse_plugins.arguments import pictures_of
+from lcse_plugins.encoders.images import map_ahead
+from lcse_plugins.errors import ImageError, InvalidOption
+
+__all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "read_image", "read_images"]
+
+ImageLocation: TypeAlias = str | Path | bytes
+"""Where a picture is: a path, a `file:`, `data:`, `http:` or `https:` URL, or its bytes themselves."""
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):(//)?", re.IGNORECASE)  # two letters at least: C:\ is a drive, not a scheme
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImageAccess:
+    """What may be read to get a picture, and how much of it.
+
+    Attributes:
+        root: the folder that local paths must lie in, links resolved; relative ones start there. None: any path.
+        allow_urls: whether http and https URLs are fetched at all.
+        allow_private_addresses: whether they may lead to loopback, private or otherwise not public addresses.
+        max_bytes: the most bytes one picture may have.
+        timeout: the most seconds one URL may take, redirects included (a name server's delay is not bounded).
+        max_redirects: the most redirects followed.
+    """
+
+    root: str | None = None
+    allow_urls: bool = False
+    allow_private_addresses: bool = False
+    max_bytes: int = 32 * 1024 * 1024
+    timeout: float = 10.0
+    max_redirects: int = 3
+
+    def __post_init__(self) -> None:
+        if self.root is not None:
+            object.__setattr__(self, "root", os.fspath(self.root))
+        if self.max_bytes <= 0 or not 0 < self.timeout < float("inf") or self.max_redirects < 0:
+            raise InvalidOption(
+                "max_bytes and timeout are positive and max_redirects not negative, "
+                f"not {self.max_bytes}, {self.timeout} and {self.max_redirects}"
+            )
+
+
+DEFAULT_ACCESS = ImageAccess()
+
+
+def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS) -> bytes:
+    """The bytes of one picture, undecoded.
+
+    Raises:
+        ImageError: it is not there, not allowed, too large or too slow.
+    """
+    if isinstance(location, bytes):
+        return _checked_size(location, f"picture of {len(location):,} bytes", access)
+    if not isinstance(location, str | Path):
+        kind = type(location).__name__
+        raise ImageError(kind, f"a picture is a path, a URL or bytes, not {kind}")
+    found = _SCHEME.match(location) if isinstance(location, str) else None
+    scheme = found[1].lower() if found else None
+    match scheme:
+        case "http" | "https":
+            from lcse_plugins.images.fetch import fetch_image
+
+            return fetch_image(str(location), access=access)
+        case "data":
+            return _from_data_uri(str(location), access)
+        case "file":
+            return _from_path(_path_of_url(str(location)), access)
+        case _ if found and found[2]:
+            raise ImageError(
+                str(location)[:100], f"pictures are read from paths, data:, http: and https:, not {scheme}:"
+            )
+        case _:  # a colon alone may stand in a file's name
+            return _from_path(location, access)
+
+
+def is_web_url(location: str) -> bool:
+    """Whether a location is an http or https URL."""
+    return location[:8].lower().startswith(("http://", "https://"))
+
+
+def read_images(
+    locations: Iterable[ImageLocation], *, access: ImageAccess = DEFAULT_ACCESS, workers: int = 8
+) -> Iterator[bytes | ImageError]:
+    """The bytes of each picture in order; one that cannot be had comes as its error.
+
+    Args:
+        locations: where the pictures are.
+        access: what may be read.
+        workers: threads that read ahead, which is also the most pictures held; 0 reads in the calling thread.
+
+    Raises:
+        InvalidOption: one location was given where a list of them is due.
+    """
+
+    def read(location: ImageLocation) -> bytes | ImageError:
+        try:
+            return read_image(location, access=access)
+        except ImageError as error:
+            return error
+
+    return map_ahead(read, pictures_of(locations, name="locations"), workers=workers, prefetch=max(workers, 1))
+
+
+def _from_path(path: str | Path, access: ImageAccess) -> bytes:
+    try:
+        resolved = Path(path).resolve() if access.root is None else _confined(path, access.root)
+        # A pipe must not block, and a link put in place after `resolve` must not be followed.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        with open(os.open(resolved, flags), "rb") as stream:
+            status = os.fstat(stream.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ImageError(path, "not a regular file")
+            if status.st_size > access.max_bytes:
+                raise ImageError(path, f"{status.st_size:,} bytes are too many; at most {access.max_bytes:,} are read")
+            return _checked_size(stream.read(access.max_bytes + 1), str(path), access)
+    except FileNotFoundError:
+        raise ImageError(path, "there is no such file") from None
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
+        if isinstance(error, ImageError):
+            raise
+        raise ImageError(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+
+
+def _confined(path: str | Path, root: str) -> Path:
+    folder = Path(root).resolve()
+    resolved = (folder / path).resolve()
+    if not resolved.is_relative_to(folder):
+        raise ImageError(path, f"lies outside the folder pictures may be read from, {root}")
+    return resolved
+
+
+def _path_of_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        raise ImageError(url[:100], "a file: URL names a file of this machine")
+    return url2pathname(parts.path)
+
+
+def _from_data_uri(uri: str, access: ImageAccess) -> bytes:
+    header, comma, data = uri.partition(",")
+    name = f"data URI of {len(uri):,} characters"
+    if not comma:
+        raise ImageError(name, "has no comma before its data")
+    if len(data) > 3 * access.max_bytes + 1024:  # percent-encoding, the longest form, takes three characters a byte
+        raise ImageError(name, f"is too long; at most {access.max_bytes:,} bytes are read")
+    picture = unquote_to_bytes(data)
+    if not header.lower().rstrip().endswith(";base64"):
+        return _checked_size(picture, name, access)
+    try:
+        picture = base64.b64decode(b"".join(picture.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ImageError(name, f"is not base64 ({error})") from error
+    return _checked_size(picture, name, access)
+
+
+def _checked_size(picture: bytes, name: str, access: ImageAccess) -> bytes:
+    if len(picture) > access.max_bytes:
+        raise ImageError(name, f"more than {access.max_bytes:,} bytes are too many")
+    if not picture:
+        raise ImageError(name, "is empty")
+    return picture

@@ -1,0 +1,85 @@
+"""From runs of words to concepts, with their places in the text and what is worth a note."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from lcse_plugins.parsing.english.lexicon import Lexicon
+from lcse_plugins.parsing.english.phrases import Phrases
+from lcse_plugins.parsing.english.words import Chunk, Word, join, trimmed
+from lcse_plugins.query import Concept
+
+__all__ = ["ConceptMaker"]
+
+_ROUNDS = 2  # punctuation may hide filler: `old bicycles, please?`
+
+
+class ConceptMaker:
+    """Makes the concepts of one text; `spans`, `unread` and `ambiguous` tell about those made so far."""
+
+    def __init__(self, text: str, tables: Lexicon, phrases: Phrases, known: Set[Word]) -> None:
+        self._text = text
+        self._phrases = phrases
+        self._cues = tables.words("unread")
+        self._known = known
+        self.spans: dict[str, tuple[int, int]] = {}
+        self.unread: dict[str, None] = {}
+        self.ambiguous = False
+
+    def concept(self, chunk: Chunk, *, absent: bool = False) -> Concept | None:
+        """The thing that the chunk names, without article and filler; None when it names nothing."""
+        words = self._content(chunk, absent=absent) or (self._phrases.pictures(chunk) if absent else [])
+        if not words:
+            return None
+        if len(words) == 1 and words[0].kind == "quoted" and words[0].low[1:-1].strip():
+            return self._made(words, words[0].low[1:-1])
+        return self._made(words, join(self._text, words))
+
+    def concepts(self, chunks: list[Chunk], *, absent: bool = False, marked: bool = False) -> list[Concept | None]:
+        """The things of a list, each with what is said of all of them."""
+        if len(chunks) > 1:
+            chunks, doubtful = self._phrases.share(chunks, marked=marked)
+            self.ambiguous |= doubtful
+        return [self.concept(chunk, absent=absent) for chunk in chunks]
+
+    def description(self, chunk: Chunk) -> Concept | None:
+        """All that the chunk says, request and article left out, as one concept."""
+        words = self._content(chunk)
+        return self._made(words, self._text[words[0].start : words[-1].end]) if words else None
+
+    def verbatim(self, start: int, end: int) -> Concept:
+        """A part of the text as it stands."""
+        concept = Concept(self._text[start:end])
+        self.spans[concept.text] = (start, end)
+        return concept
+
+    def _content(self, chunk: Chunk, *, absent: bool = False) -> Chunk:
+        words = trimmed(chunk)
+        for _ in range(_ROUNDS):
+            inner = self._phrases.content(words, absent=absent)
+            words = trimmed(inner)
+            if len(words) == len(inner) and not self._phrases.pictures(words):  # else "a filter" would be a request
+                break
+        return words
+
+    def note_cues(self, words: Chunk) -> None:
+        """Remember the cues among words that are not taken as logic."""
+        for word in words:
+            if word.kind == "word" and word.low in self._cues and word not in self._known:
+                self.unread[self._text[word.start : word.end]] = None
+
+    def _made(self, words: Chunk, text: str) -> Concept:
+        self.note_cues(words)
+        concept = Concept(text)
+        self.spans.setdefault(concept.text, _span(self._text, words))
+        return concept
+
+
+def _span(text: str, words: Chunk) -> tuple[int, int]:
+    """Where the words stand, as far as they stand together."""
+    start, end = words[0].start, words[0].end
+    for word in words[1:]:
+        if word.start < start or (word.start > end and not text[end : word.start].isspace()):
+            break
+        end = max(end, word.end)
+    return start, end

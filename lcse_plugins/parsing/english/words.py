@@ -1,0 +1,126 @@
+"""A query as a row of words, each knowing where it stands in the text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+from lcse_plugins.parsing.english.lexicon import Lexicon
+
+__all__ = ["Chunk", "Word", "join", "split_words", "trimmed"]
+
+_WORD = re.compile(
+    r"""  (?P<quoted> "[^"]*" | “[^“”]*” | «[^«»]*» | (?<!\w)'[^'\n]{2,80}'(?!\w) )
+        | (?P<smiley> [:;=]['\-]?[()DPp](?!\w) )
+        | (?P<word>   w/(?!\w) | --no(?!\w) | \d+(?:[.,:]\d+)+
+                      | [^\W_]+(?:(?:['’‘ʼ´`.&_+\-]|/(?!(?:no|not|without)\s)|(?<=yes)/)[^\W_]+)* )
+        | (?P<emoji>  [🚫❌]\ufe0f?
+                      | [\u2600-\u27bf\U0001f000-\U0001faff][\u200d\ufe0f\u2600-\u27bf\U0001f000-\U0001faff]* )
+        | (?P<dash>   (?<!\S)[-–—]+(?!\S) | [–—] )
+        | (?P<mark>   \S )""",
+    re.VERBOSE,
+)
+_TRIMMINGS = ("mark", "dash", "emoji")
+_ABOUT = frozenset({"in", "on", "at", "with", "near", "by", "of"})
+_APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ´`", "'"))
+
+
+class Word(NamedTuple):
+    """One word.
+
+    Attributes:
+        low: what it is compared by: lower case, spelling repaired, contractions opened.
+        start: where it begins in the text.
+        end: where it ends.
+        kind: `word`, `quoted`, `smiley`, `emoji`, `dash` or `mark`.
+        instead: the text to use for it, where that is not the text it stands for.
+        capital: whether it is written with one capital in front.
+    """
+
+    low: str
+    start: int
+    end: int
+    kind: str = "word"
+    instead: str | None = None
+    capital: bool = False
+
+
+Chunk = list[Word]
+"""A run of words: an operand, or a part of one."""
+
+
+def split_words(text: str, lexicon: Lexicon) -> list[Word]:
+    """The words of `text`; a contraction gives several words at one place."""
+    found: list[Word] = []
+    for match in _WORD.finditer(text):
+        kind = match.lastgroup or "mark"
+        low = _compared(match[0]) if kind == "word" else match[0].removesuffix("\ufe0f")
+        if match[0] == "&":
+            kind, low = "word", "&" if _in_name(text, match.start()) else "and"
+        for part in _opened(low, lexicon) if kind == "word" else (low,):
+            capital = match[0][0].isupper() and not match[0].isupper()
+            found.append(Word(part, match.start(), match.end(), kind, capital=capital))
+    return found
+
+
+def _compared(text: str) -> str:
+    """A word in lower case, with plain letters and apostrophes."""
+    if text.isascii():
+        return text.lower().replace("`", "'")
+    return unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).lower()
+
+
+def _in_name(text: str, ampersand: int) -> bool:
+    """Whether an ampersand joins two names: `Tom & Jerry`."""
+    before, after = (
+        text[max(0, ampersand - 40) : ampersand].split()[-1:],
+        text[ampersand + 1 : ampersand + 40].split()[:1],
+    )
+    return bool(before and after) and before[0][0].isupper() and after[0][0].isupper() and not text.isupper()
+
+
+def _opened(low: str, lexicon: Lexicon) -> list[str]:
+    if low in lexicon.spelling:
+        return lexicon.spelling[low].split()
+    if "'" in low:
+        for ending, meaning in lexicon.contraction.items():
+            if low.endswith(ending) and len(low) > len(ending):
+                return [low[: -len(ending)], meaning]
+    return [low]
+
+
+def join(text: str, words: Chunk) -> str:
+    """The words as they are written; what stands between neighbours is kept, a gap becomes one space."""
+    pieces: list[str] = []
+    run: tuple[int, int] | None = None
+    for word in words:
+        if run is not None and word.instead is None:
+            if word.start < run[1] or text[run[1] : word.start].isspace() or word.start == run[1]:
+                run = (run[0], max(run[1], word.end))
+                continue
+        if run is not None:
+            pieces.append(text[slice(*run)])
+        run = (word.start, word.end) if word.instead is None else None
+        if word.instead is not None:
+            pieces.append(word.instead)
+    if run is not None:
+        pieces.append(text[slice(*run)])
+    return " ".join(pieces)
+
+
+def trimmed(words: Chunk) -> Chunk:
+    """The words without punctuation at the ends; parentheses are part of what they hold.
+
+    An emoji at an end is decoration, unless nothing else is there (`🍕 without 🍍`) or it is spoken of (`🐕 on 🏖`).
+    """
+    first, last = 0, len(words)
+    while first < last and words[first].kind in _TRIMMINGS and words[first].low != "(":
+        first += 1
+    if 0 < first < last and words[first - 1].kind == "emoji" and words[first].low in _ABOUT:
+        first -= 1
+    while last > first and words[last - 1].kind in _TRIMMINGS and words[last - 1].low != ")":
+        last -= 1
+    if first < last < len(words) and words[last].kind == "emoji" and words[last - 1].low in _ABOUT:
+        last += 1
+    return words[first:last] or [word for word in words if word.kind == "emoji"]
