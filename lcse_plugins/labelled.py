@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.errors import LabelFileError
+from lcse_plugins.errors import LabelFileError, QueryError
+from lcse_plugins.query import Concept
 
 __all__ = ["LabelledImages", "names_by_id", "read_labels"]
 
@@ -29,7 +30,7 @@ class LabelledImages:
     Attributes:
         paths: one per picture.
         labels: (n_images, n_classes) True where the picture shows the class; what is not listed is not shown.
-        classes: one name per column.
+        classes: one name per column, written as a `Concept` of it reads.
     """
 
     paths: tuple[Path, ...]
@@ -92,7 +93,8 @@ def _read_csv(path: Path) -> tuple[Sequence[str] | None, Rows]:
                         raise LabelFileError(path, reason, line=reader.line_num)
                     if not cells[where].strip():
                         raise LabelFileError(path, "the path is empty", line=reader.line_num)
-                    yield reader.line_num, cells[where].strip(), _stripped(re.split(r"[;|]", cells[what]))
+                    labels = _class_names(path, re.split(r"[;|]", cells[what]), line=reader.line_num)
+                    yield reader.line_num, cells[where].strip(), labels
             except csv.Error as error:
                 raise LabelFileError(path, f"not a CSV line ({error})", line=reader.line_num) from error
 
@@ -117,7 +119,7 @@ def _read_jsonl(path: Path) -> tuple[Sequence[str] | None, Rows]:
                 if not isinstance(classes, list) or not all(isinstance(label, str) for label in classes):
                     reason = '"classes" is a list of names, or maps names to counts'
                     raise LabelFileError(path, reason, line=line)
-                yield line, name, _stripped(classes)
+                yield line, name, _class_names(path, classes, line=line)
 
     return None, rows()
 
@@ -126,7 +128,8 @@ def _read_coco(path: Path) -> tuple[Sequence[str] | None, Rows]:
     try:
         data: Any = json.loads(path.read_text(encoding="utf-8-sig"))
         names = names_by_id(path, "image", data["images"], "file_name")
-        categories = names_by_id(path, "category", data["categories"], "name")
+        named = names_by_id(path, "category", data["categories"], "name")
+        categories = {key: _class_name(path, name) for key, name in named.items()}
         shown: dict[Any, set[str]] = {key: set() for key in names}
         for number, entry in enumerate(data["annotations"]):
             if entry["image_id"] not in shown or entry["category_id"] not in categories:
@@ -145,18 +148,28 @@ def names_by_id(path: Path, kind: str, entries: Iterable[Mapping[str, Any]], fie
     """The names in a table of a COCO file, by id.
 
     Raises:
-        LabelFileError: two entries have one id, so that nobody can tell which is meant.
+        LabelFileError: two entries have one id, so that nobody can tell which is meant, or one has no name.
     """
     names: dict[Any, str] = {}
     for entry in entries:
         if entry["id"] in names:
             raise LabelFileError(path, f"{kind} id {entry['id']!r} is listed twice; give each its own")
-        names[entry["id"]] = str(entry[field])
+        if not isinstance(entry[field], str) or not entry[field].strip():
+            raise LabelFileError(path, f"{kind} id {entry['id']!r} has no {field}; give each a text")
+        names[entry["id"]] = entry[field]
     return names
 
 
-def _stripped(labels: Iterable[str]) -> set[str]:
-    return set(filter(None, (label.strip() for label in labels)))
+def _class_names(path: Path, labels: Iterable[str], *, line: int) -> set[str]:
+    return {_class_name(path, label, line=line) for label in labels if label.strip()}
+
+
+def _class_name(path: Path, name: str, *, line: int | None = None) -> str:
+    """The name as queries have it: a blank between words, and none around them."""
+    try:
+        return Concept(name).text
+    except QueryError as error:
+        raise LabelFileError(path, f"{name[:80]!r} cannot name a class: {error}", line=line) from error
 
 
 def _check_pictures(path: Path, root: Path, pictures: Sequence[Path]) -> None:

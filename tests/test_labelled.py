@@ -106,6 +106,7 @@ def test_coco_keeps_classes_no_picture_shows(folder: Path) -> None:
         ("l.jsonl", '{"file": "a.jpg", "classes": {"dog": "0"}}\n', 1, "maps names to counts"),
         ("l.jsonl", "[" * 100_000, 1, "not JSON"),
         ("l.json", "[" * 100_000, None, "is not a COCO instances file"),
+        ("l.jsonl", '{"file": "a.jpg", "classes": ["\\ud83d"]}\n', 1, "cannot name a class"),
         ("l.txt", "a.jpg cat", None, "labels are read from .csv, .json, .jsonl files"),
     ],
 )
@@ -171,3 +172,27 @@ def test_ids_that_collide_are_refused(folder: Path, kind: str, entry: dict[str, 
     data[kind].append(entry)
     with pytest.raises(LabelFileError, match=said):
         read_labels(write(folder / "i.json", json.dumps(data)))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "category id 4 has no name"),
+        (" ", "category id 4 has no name"),
+        (None, "category id 4 has no name"),
+        ("x" * 100_000, "'xxx.* cannot name a class: .* characters"),
+    ],
+)
+def test_a_category_that_cannot_be_asked_for_is_refused(folder: Path, name: str | None, said: str) -> None:
+    data = coco()
+    data["categories"].append({"id": 4, "name": name})
+    with pytest.raises(LabelFileError, match=f"i.json: {said}"):
+        read_labels(write(folder / "i.json", json.dumps(data)))
+
+
+def test_blanks_in_names_do_not_count(folder: Path) -> None:
+    data = coco()
+    data["categories"][2]["name"] = "red  umbrella "
+    assert_expected(read_labels(write(folder / "i.json", json.dumps(data))), folder)
+    text = 'path,labels\na.jpg,cat;red   umbrella\nb.jpg,\n"sub/c, d.jpg",dog\n'
+    assert_expected(read_labels(write(folder / "labels.csv", text)), folder)

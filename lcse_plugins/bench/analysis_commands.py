@@ -17,7 +17,7 @@ from lcse_plugins.bench.command_options import (
     used_calibration,
     vector_options,
 )
-from lcse_plugins.commands.options import file_to_write, progress_bar
+from lcse_plugins.commands.options import file_to_write, json_option, print_json, progress_bar
 from lcse_plugins.config import DEFAULT_CONFIG, Mode, ScoringConfig
 from lcse_plugins.errors import InvalidOption
 
@@ -32,7 +32,11 @@ html_option = file_to_write("--html", refusal=click.BadParameter, help="Write a 
 @click.command(epilog="Example: lcse bench calibrate photos/photos.jsonl --half A --html sweep.html")
 @label_options
 @click.option(
-    "--mode", type=click.Choice(get_args(Mode)), default=DEFAULT_CONFIG.mode, show_default=True, help="To fit for."
+    "--mode",
+    type=click.Choice([mode for mode in get_args(Mode) if mode != "holistic"]),  # which uses neither μ nor β
+    default=DEFAULT_CONFIG.mode,
+    show_default=True,
+    help="To fit for.",
 )
 @html_option
 @vector_options
@@ -118,14 +122,18 @@ def diagnose(
     )
 
 
-@click.command()
+@click.command(epilog="Example: lcse bench tables tests/bench/results")
 @click.argument("results", type=click.Path(path_type=Path, file_okay=False))
-def tables(results: Path) -> None:
+@json_option
+def tables(results: Path, as_json: bool) -> None:
     """Print the tables of the README from the folder RESULTS."""
     from lcse_plugins.bench.readme_tables import readme_tables
 
     found = readme_tables(results)
     if not found:
         raise InvalidOption(f"{results} keeps no result of which there is a table")
+    if as_json:
+        print_json(found)
+        return
     for title, table in found.items():
         click.echo(f"{title}\n\n{table}\n")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from lcse_plugins.commands.options import check_folder, encoder_option, json_option, load, print_json, progress_bar
+from lcse_plugins.errors import InvalidOption
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.photographs import Half
@@ -82,6 +83,8 @@ class Model:
 
         if (self.mu is None) != (self.beta is None):
             raise click.UsageError("--mu and --beta go together")
+        if self.mu is not None and self.calibration is not None:
+            raise click.UsageError("give --calibration, or --mu and --beta, not both")
         encoder = RememberingEncoder(load(self.encoder))
         if self.mu is not None and self.beta is not None:
             return encoder, Calibration(mu=self.mu, beta=self.beta, encoder_id=encoder.encoder_id)
@@ -114,7 +117,12 @@ class Labels:
         from lcse_plugins.labelled import read_labels
 
         labelled = read_labels(self.labels, images=self.images)
-        return labelled if self.half is None else take_images(labelled, half_of(labelled, self.half))
+        if self.half is None:
+            return labelled
+        chosen = half_of(labelled, self.half)
+        if not len(chosen):
+            raise InvalidOption(f"half {self.half} of {self.labels} holds no pictures")
+        return take_images(labelled, chosen)
 
     def encoded(self, model: Model, limit: int | None) -> LabelledVectors:
         """The images, at most `limit`, with their vectors."""

@@ -1,106 +1,29 @@
-"""FACTOR-Bench: one image and two captions with the same concepts and different logic; which one is true?
-
-Reads the published `factor_bench.jsonl` and files of the same form, such as `factor_builder` makes. A caption's parse
-is the flat form of the paper or, for nested logic, a tree as `query.to_json` writes it.
-"""
+"""FACTOR-Bench: one image and two captions with the same concepts and different logic; which one is true?"""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from lcse_plugins.bench.factor_file import FactorSample
 from lcse_plugins.bench.metrics import finite
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.errors import InvalidOption, QueryError
+from lcse_plugins.errors import InvalidOption
 from lcse_plugins.parsing.result import Parse, affirmative_text
-from lcse_plugins.query import Query, canonical, concepts, from_flat, from_json, to_flat, to_json
+from lcse_plugins.query import Query, concepts
 from lcse_plugins.scorer import LogicScorer
 
-__all__ = [
-    "OFFICIAL_SHA256",
-    "FactorFile",
-    "FactorReport",
-    "FactorSample",
-    "Parses",
-    "measure_factor",
-    "read_factor",
-    "write_factor",
-]
-
-OFFICIAL_SHA256 = "37f179a66913d2fbf55bf4f9a852273e894d53683dda0c7a8a7fff6c7b7d387d"
-"""Of `factor_bench.jsonl`, version 1.0."""
+__all__ = ["FactorReport", "Parses", "measure_factor"]
 
 VIOLATION = 0.001
 """Equivalent captions whose scores differ by more than this violate the equivalence."""
 
-TEST_TYPES = ("operator", "equivalence", "compound", "nested")
-
 Parses = Literal["oracle", "own"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FactorSample:
-    """One forced choice.
-
-    Attributes:
-        sample_id: its name.
-        test_type: `operator`, `equivalence`, `compound`, or `nested` (ours).
-        operator: what is tested, such as `BUT_NOT` or `DE_MORGAN`.
-        image: path of the picture, relative to the folder of all.
-        caption_a: first caption.
-        caption_b: second caption.
-        correct: which is true: `a`, `b`, or `both` for an equivalence.
-        parse_a: tree of the first caption.
-        parse_b: tree of the second caption.
-        meta: whatever else the file says.
-    """
-
-    sample_id: str
-    test_type: str
-    operator: str
-    image: str
-    caption_a: str
-    caption_b: str
-    correct: Literal["a", "b", "both"]
-    parse_a: Query
-    parse_b: Query
-    meta: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The sample as a line of the file."""
-        return {
-            **{name: getattr(self, name) for name in ("sample_id", "test_type", "operator", "image")},
-            **{name: getattr(self, name) for name in ("caption_a", "caption_b", "correct")},
-            "parse_a": _parse_to_json(self.parse_a),
-            "parse_b": _parse_to_json(self.parse_b),
-            "meta": dict(self.meta),
-        }
-
-
-@dataclass(frozen=True)
-class FactorFile:
-    """A benchmark file.
-
-    Attributes:
-        samples: in the order of the file.
-        sha256: of its bytes.
-    """
-
-    samples: tuple[FactorSample, ...]
-    sha256: str
-
-    @property
-    def official(self) -> bool:
-        """Whether it is the published file, byte for byte."""
-        return self.sha256 == OFFICIAL_SHA256
 
 
 @dataclass(frozen=True)
@@ -133,35 +56,6 @@ class FactorReport:
             "nested": self.nested,
             "samples": self.samples,
         }
-
-
-def read_factor(path: str | Path) -> FactorFile:
-    """Read a benchmark file.
-
-    Raises:
-        InvalidOption: it cannot be read, or a line is not a sample.
-    """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidOption(f"cannot read {path}: {error}") from error
-    samples = []
-    for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            samples.append(_sample(json.loads(line)))
-        except (ValueError, KeyError, TypeError, QueryError) as error:
-            raise InvalidOption(f"{path}, line {number} is not a FACTOR-Bench sample: {error!r}") from error
-    if not samples:
-        raise InvalidOption(f"{path} holds no samples")
-    return FactorFile(tuple(samples), hashlib.sha256(data).hexdigest())
-
-
-def write_factor(samples: Sequence[FactorSample], path: str | Path) -> None:
-    """Write samples, one a line."""
-    lines = (json.dumps(sample.to_json(), ensure_ascii=False) for sample in samples)
-    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def measure_factor(
@@ -215,7 +109,7 @@ def _report(right: Mapping[tuple[str, str], list[float]], samples: int) -> Facto
         accuracy=shares("operator"),
         overall=overall("operator"),
         violations=violations,
-        compound=dict(sorted(shares("compound").items())),
+        compound=dict(sorted(shares("compound").items(), key=lambda part: int(part[0]))),
         nested=overall("nested"),
         samples=samples,
     )
@@ -233,31 +127,3 @@ def _score(scorer: LogicScorer, caption: str, tree: Query, vector: FloatArray, p
 
 def _equivalence(sample: FactorSample) -> str:
     return str(sample.meta.get("equivalence_type") or sample.operator)
-
-
-def _sample(data: Mapping[str, Any]) -> FactorSample:
-    if data["correct"] not in ("a", "b", "both"):
-        raise ValueError(f"correct is a, b or both, not {data['correct']!r}")
-    if data["test_type"] not in TEST_TYPES:
-        raise ValueError(f"test_type is one of {', '.join(TEST_TYPES)}, not {data['test_type']!r}")
-    if (data["test_type"] == "equivalence") != (data["correct"] == "both"):
-        raise ValueError(f"correct is both for an equivalence and for nothing else, not {data['correct']!r}")
-    meta = data.get("meta") or {}
-    if not isinstance(meta, Mapping):
-        raise ValueError(f"meta is an object, not {meta!r}")
-    return FactorSample(
-        **{name: str(data[name]) for name in ("sample_id", "test_type", "operator", "image", "caption_a", "caption_b")},
-        correct=data["correct"],
-        parse_a=_parse_from_json(data["parse_a"]),
-        parse_b=_parse_from_json(data["parse_b"]),
-        meta=meta,
-    )
-
-
-def _parse_from_json(data: Mapping[str, Any]) -> Query:
-    return from_json(data) if "op" in data else from_flat(data)
-
-
-def _parse_to_json(tree: Query) -> Any:
-    nested = canonical(tree).depth > 3 or any(hasattr(c, "children") for c in getattr(canonical(tree), "children", ()))
-    return to_json(tree) if nested else to_flat(tree)

@@ -2,20 +2,23 @@
 
 Every sample shows one image and two captions about the same concepts, of which the labels make one true. The classes
 exclude `person`, which is in nearly every picture; no pair of concepts serves more than 5 samples of an operator and no
-concept more than 10; phrasings, answer positions and polarity are balanced by drawing; a detector may veto labels.
+concept more than 10; the true caption is the first in half of the samples, and of both polarities there are as many;
+phrasings are drawn; a detector may veto labels.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from lcse_plugins.bench.factor import FactorSample
+from lcse_plugins.bench.factor_file import FactorSample
 from lcse_plugins.bench.factor_scenes import SCENES, Scene
 from lcse_plugins.bench.photographs import Progress, names_of
 from lcse_plugins.errors import InvalidOption
@@ -61,10 +64,10 @@ def build_factor(
         seed: Of the draw.
         counts: Kind → how many samples are wanted; fewer are made where the caps or the images allow no more, and then
             of both polarities alike.
-        exclude: Classes that are not asked about.
+        exclude: Classes that are not asked about, however they are written.
         max_per_pair: Samples of one kind about one pair of concepts.
         max_per_concept: Samples of one kind about one concept.
-        detector: Validates presence and absence.
+        detector: Validates presence and absence; it is asked once for each picture and class.
         progress: Called with (done, total) kinds.
 
     Raises:
@@ -74,10 +77,12 @@ def build_factor(
     if unknown:
         raise InvalidOption(f"unknown kinds of samples {unknown}; known are {', '.join(SCENES)}")
     names = names_of(images.paths, root)
+    excluded = frozenset(name.casefold() for name in exclude)
+    asked = None if detector is None else functools.cache(detector)
     samples: list[FactorSample] = []
     for position, (kind, scenes) in enumerate(SCENES.items()):
         rng = np.random.default_rng([seed, position])
-        drawn = _Draw(images, names, rng, frozenset(exclude), max_per_pair, max_per_concept, detector)
+        drawn = _Draw(images, names, rng, excluded, max_per_pair, max_per_concept, asked)
         samples += drawn.samples(kind, scenes, counts.get(kind, 0))
         if progress is not None:
             progress(position + 1, len(SCENES))
@@ -102,7 +107,7 @@ class _Draw:
         self.images = images
         self.names = names
         self.rng = rng
-        self.columns = [i for i, name in enumerate(images.classes) if name not in exclude]
+        self.columns = [i for i, name in enumerate(images.classes) if name.casefold() not in exclude]
         self.max_per_pair = max_per_pair
         self.max_per_concept = max_per_concept
         self.detector = detector
@@ -125,7 +130,15 @@ class _Draw:
             ):
                 found = [made[:turn] for made in found]
                 break
-        return [sample for made in found for sample in made]
+        return self._placed(found)
+
+    def _placed(self, found: Sequence[Sequence[FactorSample]]) -> list[FactorSample]:
+        """All samples, the captions of every other one swapped, at random places of each scene."""
+        samples: list[FactorSample] = []
+        for made in found:
+            swaps = self.rng.permutation(np.arange(len(samples), len(samples) + len(made)) % 2)
+            samples += [_swapped(sample) if swap else sample for sample, swap in zip(made, swaps, strict=True)]
+        return samples
 
     def _next(self, scene: Scene, tries: Iterator[int], name: str) -> FactorSample | None:
         for _ in tries:
@@ -160,11 +173,9 @@ class _Draw:
         classes = self.images.classes
         there, lacking = [classes[c] for c in present], [classes[c] for c in absent]
         true, other = scene.make(self.rng, there, lacking)
-        swapped = bool(self.rng.integers(2))
-        first, second = (other, true) if swapped else (true, other)
         equivalence = EQUIVALENCES.get(scene.operator)
         meta: dict[str, Any] = {
-            "position_swapped": swapped,
+            "position_swapped": False,
             "detector_validated": self.detector is not None,
             "concepts": [*there, *lacking],
             "present": there,
@@ -177,11 +188,29 @@ class _Draw:
             sample_id=name,
             test_type=scene.test_type,
             operator=scene.operator,
+            image_id=_number(self.images.paths[image]),
             image=self.names[image],
-            caption_a=first[0],
-            caption_b=second[0],
-            correct="both" if equivalence else ("b" if swapped else "a"),
-            parse_a=first[1],
-            parse_b=second[1],
+            caption_a=true[0],
+            caption_b=other[0],
+            correct="both" if equivalence else "a",
+            parse_a=true[1],
+            parse_b=other[1],
             meta=meta,
         )
+
+
+def _swapped(sample: FactorSample) -> FactorSample:
+    return replace(
+        sample,
+        caption_a=sample.caption_b,
+        caption_b=sample.caption_a,
+        correct="both" if sample.correct == "both" else "b",
+        parse_a=sample.parse_b,
+        parse_b=sample.parse_a,
+        meta={**sample.meta, "position_swapped": True},
+    )
+
+
+def _number(picture: Path) -> int | None:
+    """COCO's number of a picture, which is its file's name; None for other names."""
+    return int(picture.stem) if picture.stem.isdecimal() and picture.stem.isascii() else None

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lcse_plugins.bench.phrasing import AFFIRMED, PHRASINGS, article, operator_tree, phrase
+from lcse_plugins.bench.phrasing import AFFIRMED, PHRASINGS, article, determiner, operator_tree, phrase
 from lcse_plugins.query import And, Concept, Not, Or, Query
 
 __all__ = ["SCENES", "Scene"]
@@ -50,6 +50,14 @@ def _either(true: str, other: str) -> _Make:
         return _said(rng, true, a, b), _said(rng, other, a, b)
 
     return make
+
+
+def _one_of_two(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
+    """`either … or …` against `both … and …`: but for the connectors the same words."""
+    a, b = _shuffled(rng, *present, *absent)
+    pattern = PHRASINGS["OR"][int(rng.integers(len(PHRASINGS["OR"])))]
+    joined = pattern.replace("either ", "both ").replace(" or ", " and ")
+    return (phrase(pattern, a, b), operator_tree("OR", a, b)), (phrase(joined, a, b), operator_tree("AND", a, b))
 
 
 def _absent_one(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
@@ -97,7 +105,7 @@ def _compound(rng: np.random.Generator, present: Sequence[str], absent: Sequence
     order = _shuffled(rng, *present, *absent)
 
     def caption(shown: frozenset[str]) -> _Caption:
-        words = [article(name) if name in shown else f"no {name}" for name in order]
+        words = [determiner(name) if name in shown else f"no {name}" for name in order]
         leaves = [Concept(name) if name in shown else Not(Concept(name)) for name in order]
         return " and ".join(words), And(tuple(leaves))
 
@@ -121,7 +129,7 @@ SCENES: Mapping[str, tuple[Scene, ...]] = {
         Scene("operator", "NOT", 1, 0, _present_one, "affirmation_correct"),
     ),
     "AND": (Scene("operator", "AND", 1, 1, _only_one),),
-    "OR": (Scene("operator", "OR", 1, 1, _either("OR", "AND")),),
+    "OR": (Scene("operator", "OR", 1, 1, _one_of_two),),
     "BUT_NOT": (
         Scene("operator", "BUT_NOT", 1, 1, _either("BUT_NOT", "AND"), "negation_correct"),
         Scene("operator", "BUT_NOT", 2, 0, _either("AND", "BUT_NOT"), "affirmation_correct"),

@@ -2,13 +2,14 @@
 
 The multiple-choice file is a table with the columns `image_path`, `caption_0` … `caption_3`, `correct_answer` (the
 number of the true caption) and `correct_answer_template` (its kind). The retrieval file has `filepath` or `image_path`
-and `captions` (a list, written as Python or JSON) or `caption`.
+and `captions` (a list, written as JSON or Python, or one) or `caption`.
 """
 
 from __future__ import annotations
 
 import ast
 import csv
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def read_choices(path: str | Path) -> list[Choice]:
     """Read the multiple-choice file.
 
     Raises:
-        InvalidOption: a column is missing or a row is damaged; the message names the line.
+        InvalidOption: a column is missing, a row is damaged or there is none; the message names the line.
     """
     choices = []
     for line, row in _rows(path, "image_path", "correct_answer", *(f"caption_{i}" for i in range(OPTIONS))):
@@ -83,7 +84,11 @@ def read_choices(path: str | Path) -> list[Choice]:
         if correct is None or not 0 <= correct < OPTIONS:
             raise InvalidOption(f"{path}, line {line}: correct_answer is 0 to 3, not {row['correct_answer']!r}")
         captions = tuple(row[f"caption_{i}"] for i in range(OPTIONS))
+        if not all(map(str.strip, captions)):
+            raise InvalidOption(f"{path}, line {line}: a caption is blank; each question has {OPTIONS}")
         choices.append(Choice(row["image_path"], captions, correct, row.get("correct_answer_template") or "all"))
+    if not choices:
+        raise InvalidOption(f"{path} holds no questions")
     return choices
 
 
@@ -91,21 +96,21 @@ def read_retrieval_captions(path: str | Path) -> list[tuple[str, str]]:
     """Read the retrieval file as pairs of image path and caption.
 
     Raises:
-        InvalidOption: a column is missing or a list of captions cannot be read.
+        InvalidOption: a column is missing, captions cannot be read or there are none; the message names the line.
     """
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for line, row in _rows(path):
         image = row.get("filepath") or row.get("image_path")
-        written = row.get("captions") or row.get("caption")
-        if not image or not written:
-            raise InvalidOption(f"{path}, line {line}: a row has `filepath` and `captions`; this one has {sorted(row)}")
-        captions = [written]
-        if written.lstrip().startswith("["):
-            try:
-                captions = [str(caption) for caption in ast.literal_eval(written)]
-            except (ValueError, SyntaxError) as error:
-                raise InvalidOption(f"{path}, line {line}: captions are not a list: {error}") from error
+        listed = row.get("captions", "")
+        captions = _listed(listed) if listed.lstrip().startswith("[") else [listed or row.get("caption", "")]
+        if not image or not captions or not all(isinstance(text, str) and text.strip() for text in captions):
+            raise InvalidOption(
+                f"{path}, line {line}: a row has `filepath` and `captions`, a text or a list of texts, none of them "
+                f"blank; this one has {image or ''!r} and {listed or row.get('caption', '')!r:.80}"
+            )
         pairs += [(image, caption) for caption in captions]
+    if not pairs:
+        raise InvalidOption(f"{path} holds no captions")
     return pairs
 
 
@@ -157,6 +162,16 @@ def measure_recall(
 def _score(scorer: LogicScorer, caption: str, vector: FloatArray) -> float:
     encoded = scorer.encode(caption)
     return float(encoded.score_similarities((vector @ encoded.matrix.T)[None, :])[0][0])
+
+
+def _listed(written: str) -> list[Any]:
+    """A list as JSON or Python writes it; an empty one where it is neither."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return list(read(written))
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return []
 
 
 def _whole_number(written: str) -> int | None:

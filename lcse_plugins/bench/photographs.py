@@ -70,7 +70,7 @@ def captions_of(
     said: dict[str, list[str]] = defaultdict(list)
     try:
         text = source.read_text(encoding="utf-8-sig")
-        if source.suffix == ".jsonl":
+        if source.suffix.lower() == ".jsonl":
             for line in filter(str.strip, text.split("\n")):
                 row = json.loads(line)
                 if not isinstance(captions := row.get("captions", []), list):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lcse_plugins.query import And, Concept, Not, Or, Query
 
-__all__ = ["AFFIRMED", "OPERATORS", "PHRASINGS", "article", "operator_tree", "phrase"]
+__all__ = ["AFFIRMED", "OPERATORS", "PHRASINGS", "article", "determiner", "operator_tree", "phrase"]
 
 OPERATORS = ("NOT", "AND", "OR", "BUT_NOT", "NEITHER")
 
@@ -52,9 +52,14 @@ _UNCOUNTED = frozenset({"broccoli"})
 
 def article(noun: str) -> str:
     """The noun with its article: `an umbrella`, `a car`, `skis`."""
-    if noun.rpartition(" ")[2] in _PLURAL | _UNCOUNTED:
+    if noun.rpartition(" ")[2].lower() in _PLURAL | _UNCOUNTED:
         return noun
     return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
+
+
+def determiner(noun: str) -> str:
+    """The same with `some skis`, for a list in which `no` would else be heard to go on: `no car and some skis`."""
+    return f"some {noun}" if article(noun) == noun else article(noun)
 
 
 def phrase(pattern: str, a: str, b: str = "") -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lcse_plugins.bench.qdrant_queries import LIMIT, Asked, found_ids, plain_query, worded
+from lcse_plugins.encoders.protocol import FloatArray
 
 if TYPE_CHECKING:
     from qdrant_lcse import Hits, LogicSearch
@@ -23,6 +24,9 @@ __all__ = ["Measured", "measure"]
 
 _Way = Callable[[int], object]
 """A way of asking, for the number of its turn."""
+
+_Ask = Callable[["str | Query"], "Hits"]
+_Encode = Callable[[Sequence[str]], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,9 @@ def measure(
         hits = ask(one.query)
         execution = hits.execution
         shares.append(len(one.true & found_ids(hits.points)) / LIMIT)
-    seconds = _interleaved([_ways(client, search, ask, one) for one in asked], repeats)
-    plain, logical, worded_plain, worded_logical = np.moveaxis(seconds, 1, 0)
+    encode = search.scorer.encoder.encode_texts
+    plain, logical = _interleaved([_by_vector(client, ask, one) for one in asked], repeats)
+    worded_plain, worded_logical = _interleaved([_in_words(client, ask, encode, one) for one in asked], repeats)
     ratios = np.median(logical / plain, axis=0)
     worded_ratio = np.median(worded_logical[:, 0] / worded_plain[:, 0])
     return Measured(
@@ -96,19 +101,24 @@ def measure(
     )
 
 
-def _ways(client: EmbeddedClient, search: LogicSearch, ask: Callable[[str | Query], Hits], one: Asked) -> list[_Way]:
-    """A plain query and ours, from vectors that are known; then both from words that are new each time."""
-    encode = search.scorer.encoder.encode_texts
-    return [
-        lambda turn: plain_query(client, one.encoded.holistic_vector),
-        lambda turn: ask(one.query),
+def _by_vector(client: EmbeddedClient, ask: _Ask, one: Asked) -> tuple[_Way, _Way]:
+    """A plain query and ours, by vectors that are known."""
+    return lambda turn: plain_query(client, one.encoded.holistic_vector), lambda turn: ask(one.query)
+
+
+def _in_words(client: EmbeddedClient, ask: _Ask, encode: _Encode, one: Asked) -> tuple[_Way, _Way]:
+    """A plain query and ours, in words that are new each time.
+
+    They are timed apart from the others: the encoder's threads spin for a while after their work.
+    """
+    return (
         lambda turn: plain_query(client, encode([worded(one.query, turn)])[0]),
         lambda turn: ask(worded(one.query, turn)),
-    ]
+    )
 
 
 def _interleaved(calls: Sequence[Sequence[_Way]], repeats: int) -> NDArray[np.float64]:
-    """(queries, ways, 2) median seconds on the wall clock and of the processor.
+    """(ways, queries, 2) median seconds on the wall clock and of the processor.
 
     Each way of asking in turn, query after query, so that no query finds its own data still in the processor's cache;
     the first round is not counted.
@@ -120,4 +130,4 @@ def _interleaved(calls: Sequence[Sequence[_Way]], repeats: int) -> NDArray[np.fl
                 wall, processor = time.perf_counter(), time.process_time()
                 call(turn)
                 seconds[turn, query, place] = time.perf_counter() - wall, time.process_time() - processor
-    return np.asarray(np.median(seconds[1:], axis=0))
+    return np.moveaxis(np.median(seconds[1:], axis=0), 1, 0)

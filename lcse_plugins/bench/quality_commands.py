@@ -95,12 +95,13 @@ def factor(
     run: Run,
 ) -> None:
     """Decide which of two captions is true, for every sample of FILE and every mode."""
-    from lcse_plugins.bench.factor import measure_factor, read_factor
+    from lcse_plugins.bench.factor import measure_factor
+    from lcse_plugins.bench.factor_file import draw_samples, read_factor
     from lcse_plugins.bench.tables import factor_text
     from lcse_plugins.scorer import LogicScorer
 
     bench_file = read_factor(file)
-    samples = bench_file.samples[: run.limit]
+    samples = draw_samples(bench_file.samples, run.limit, seed=run.seed)
     encoder, chosen = model.open()
     names = sorted({sample.image for sample in samples})
     vectors = dict(zip(names, model.encode(encoder, [images / image for image in names]), strict=True))
@@ -138,8 +139,8 @@ def factor_build(
     """Write a benchmark of forced choices made from LABELS; --limit bounds the samples of each kind."""
     from collections import Counter
 
-    from lcse_plugins.bench.factor import write_factor
     from lcse_plugins.bench.factor_builder import PUBLISHED_COUNTS, build_factor
+    from lcse_plugins.bench.factor_file import write_factor
 
     counts = {kind: min(count, run.limit or count) for kind, count in PUBLISHED_COUNTS.items()}
     images = labels.read()
@@ -185,7 +186,7 @@ def negbench(
         scorer = LogicScorer(encoder, calibration=chosen, config=config)
         with progress_bar(mode) as progress:
             reports[mode] = measure_choices(choices, scorer, vectors, progress=progress)
-        if asked:
+        if captions is not None:
             with progress_bar(f"{mode}, R@5") as progress:
                 recall[mode] = measure_recall(sought, scorer, shown, progress=progress)
     run.finish(

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import platform
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -85,7 +86,7 @@ def read_result(path: str | Path) -> dict[str, Any]:
 
 def command_line() -> str:
     """The command that runs, as a person would type it."""
-    return " ".join(["lcse", *sys.argv[1:]])
+    return shlex.join(["lcse", *sys.argv[1:]])
 
 
 def versions() -> dict[str, str]:

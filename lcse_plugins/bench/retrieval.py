@@ -23,7 +23,7 @@ from lcse_plugins.errors import InvalidOption
 from lcse_plugins.labelled import LabelledImages
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, read_with
-from lcse_plugins.query import Query, canonical, leaves, ordered
+from lcse_plugins.query import Query, canonical, ordered
 
 __all__ = ["Figures", "Question", "RetrievalReport", "draw_questions", "measure_retrieval"]
 
@@ -125,15 +125,13 @@ def draw_questions(images: LabelledImages, *, pairs: int = 250, fewest: int = 5,
         for a, b in chosen:
             one, other = images.classes[a], images.classes[b]
             pattern = PHRASINGS[operator][int(rng.integers(len(PHRASINGS[operator])))]
-            tree = operator_tree(operator, one, other)
-            unwanted = [shown[images.classes.index(leaf.text)] for leaf, negated in leaves(tree) if negated]
             questions.append(
                 Question(
                     operator=operator,
                     text=phrase(pattern, one, other),
-                    tree=tree,
+                    tree=operator_tree(operator, one, other),
                     relevant=_answers(shown[a], shown[b])[operator],
-                    excluded=np.logical_or.reduce([np.zeros(len(images), dtype=bool), *unwanted]),
+                    excluded=_excluded(shown[a], shown[b])[operator],
                 )
             )
     return questions
@@ -199,3 +197,8 @@ def _figures(
 
 def _answers(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
     return {"NOT": ~a, "AND": a & b, "OR": a | b, "BUT_NOT": a & ~b, "NEITHER": ~a & ~b}
+
+
+def _excluded(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
+    nothing = np.zeros_like(a)
+    return {"NOT": a, "AND": nothing, "OR": nothing, "BUT_NOT": b, "NEITHER": a | b}

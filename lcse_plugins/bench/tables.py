@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from lcse_plugins.bench.factor import FactorFile, FactorReport
+from lcse_plugins.bench.factor import FactorReport
+from lcse_plugins.bench.factor_file import FactorFile
 from lcse_plugins.bench.negbench import ChoiceReport
 from lcse_plugins.bench.phrasing import OPERATORS
 from lcse_plugins.bench.retention import Retention
@@ -12,77 +13,74 @@ from lcse_plugins.bench.retrieval import RetrievalReport
 
 __all__ = ["choices_text", "factor_text", "number_text", "retention_text", "retrieval_text"]
 
-NAME = 28
-
 
 def retrieval_text(report: RetrievalReport) -> str:
     """P@10 / AUC by operator, and violations."""
     columns = [*report.questions, "mean"]
+    rows = [["", *columns, "violations"]]
+    for ranker, per in report.figures.items():
+        cells = [f"{per[c].precision:.1f}/{per[c].auc:>5.1f}" for c in columns]
+        wrong = per["mean"].violations
+        rows.append([ranker, *cells, "" if wrong is None else f"{wrong:.1f}%"])
     lines = [
         f"{report.images} images, {sum(report.questions.values())} queries; P@10 / AUC in percent; "
         "violations: of the first ten, how many show what was excluded",
-        f"{'':<{NAME}}" + "".join(f"{column:>13}" for column in columns) + f"{'violations':>12}",
+        _aligned(rows),
     ]
-    for ranker, per in report.figures.items():
-        cells = "".join(f"{per[c].precision:>7.1f}/{per[c].auc:>5.1f}" for c in columns)
-        wrong = per["mean"].violations
-        lines.append(f"{ranker:<{NAME}}{cells}" + ("" if wrong is None else f"{wrong:>11.1f}%"))
     if report.misread:
         lines.append(f"the parser read {len(report.misread)} queries otherwise: {'; '.join(report.misread[:5])}")
     return "\n".join(lines)
 
 
 def factor_text(reports: Mapping[str, FactorReport], file: FactorFile) -> str:
-    """Accuracy by operator, violations of equivalences, compound and nested queries."""
+    """Accuracy by operator, on compound and nested queries, and how often equivalents were scored apart, by kind."""
     known = "the published file, v1.0" if file.official else f"NOT the published file (sha256 {file.sha256[:12]}…)"
-    count = next((report.samples for report in reports.values()), 0)
-    scored = str(count) if count == len(file.samples) else f"{count} of {len(file.samples)}"
-    lines = [
-        f"{scored} samples; {known}; percent",
-        f"{'':<{NAME}}"
-        + "".join(f"{op:>9}" for op in OPERATORS)
-        + f"{'overall':>9}{'violate':>9}{'nested':>8}  compound",
-    ]
+    some = next(iter(reports.values()))
+    scored = str(some.samples) if some.samples == len(file.samples) else f"{some.samples} of {len(file.samples)}"
+    operators = dict.fromkeys((*OPERATORS, *some.accuracy))
+    counts = [f"{count} concepts" for count in some.compound]
+    rows = [["", *operators, "overall", "nested", *counts]]
     for name, report in reports.items():
-        cells = "".join(f"{number_text(report.accuracy.get(op)):>9}" for op in OPERATORS)
-        compound = "  ".join(f"{count}: {value:.1f}" for count, value in report.compound.items())
-        lines.append(
-            f"{name:<{NAME}}{cells}{number_text(report.overall):>9}{number_text(report.violations.get('all')):>9}"
-            f"{number_text(report.nested):>8}  {compound}"
-        )
+        values = [*(report.accuracy.get(operator) for operator in operators), report.overall, report.nested]
+        rows.append([name, *map(number_text, [*values, *report.compound.values()])])
+    lines = [f"{scored} samples; {known}; percent", _aligned(rows)]
+    if some.violations:
+        apart = [[name, *map(number_text, report.violations.values())] for name, report in reports.items()]
+        lines += ["", "equivalent captions scored apart; percent", _aligned([["", *some.violations], *apart])]
     return "\n".join(lines)
 
 
 def retention_text(report: Retention) -> str:
     """Recall and rank correlation by mode."""
-    lines = [
-        f"{report.captions} captions, {report.constrained} of them with logic; percent, and ρ with plain similarity",
-        f"{'':<{NAME}}{'R@1':>7}{'R@5':>7}{'R@10':>7}{'ρ without logic':>17}{'ρ all':>8}",
-    ]
+    rows = [["", "R@1", "R@5", "R@10", "ρ without logic", "ρ all"]]
     for mode, recall in report.recall.items():
-        lines.append(
-            f"{mode:<{NAME}}"
-            + "".join(f"{value:>7.1f}" for value in recall.values())
-            + f"{number_text(report.correlation[mode], '.4f'):>17}{report.correlation_all[mode]:>8.4f}"
-        )
-    return "\n".join(lines)
+        alike = [number_text(report.correlation[mode], ".4f"), f"{report.correlation_all[mode]:.4f}"]
+        rows.append([mode, *map(number_text, recall.values()), *alike])
+    heading = (
+        f"{report.captions} captions, {report.constrained} of them with logic; percent, and ρ with plain similarity"
+    )
+    return f"{heading}\n{_aligned(rows)}"
 
 
 def choices_text(reports: Mapping[str, ChoiceReport], recall: Mapping[str, float]) -> str:
     """Multiple-choice accuracy by kind, and recall where it was measured."""
-    kinds = list(next(iter(reports.values())).per_kind) if reports else []
-    lines = [f"{'':<{NAME}}{'all':>8}" + "".join(f"{kind:>12}" for kind in kinds) + (f"{'R@5':>8}" if recall else "")]
-    for name in reports or recall:
-        report = reports.get(name)
-        cells = (
-            ""
-            if report is None
-            else f"{report.accuracy:>8.1f}" + "".join(f"{report.per_kind[kind]:>12.1f}" for kind in kinds)
-        )
-        lines.append(f"{name:<{NAME}}{cells}" + (f"{recall[name]:>8.1f}" if name in recall else ""))
-    return "\n".join(lines)
+    kinds = list(next(iter(reports.values())).per_kind)
+    rows = [["", "all", *kinds, *(["R@5"] if recall else [])]]
+    for name, report in reports.items():
+        found = [recall[name]] if recall else []
+        rows.append([name, *map(number_text, [report.accuracy, *(report.per_kind[kind] for kind in kinds), *found])])
+    return _aligned(rows)
 
 
 def number_text(value: float | None, form: str = ".1f") -> str:
     """The number, or a dash where there is none."""
     return "–" if value is None else f"{value:{form}}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as lines with columns as wide as their widest cell: the first to the left, the others to the right."""
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "\n".join(
+        f"{row[0]:<{first}}" + "".join(f"{cell:>{width + 2}}" for cell, width in zip(row[1:], others, strict=True))
+        for row in rows
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from lcse_plugins import LogicScorer, ScoringConfig
 from lcse_plugins.bench.negbench import (
     Choice,
+    ChoiceReport,
     measure_choices,
     measure_recall,
     read_choices,
@@ -38,6 +41,8 @@ def test_the_published_columns_are_read(tmp_path: Path) -> None:
         (HEADER + "nan,a,b,c,d,x,1.jpg\n", "line 2"),
         (HEADER + "0,a,b\n", "line 2: not as many cells"),
         (HEADER + "0,a,b,c,d,x,1.jpg,more\n", "line 2: not as many cells"),
+        (HEADER + "0,a,b,c,d,x,1.jpg\n0,a, ,c,d,x,1.jpg\n", "line 3: a caption is blank"),
+        (HEADER, "holds no questions"),
         ("caption_0,image_path\n", "lacks the columns correct_answer"),
     ],
 )
@@ -60,6 +65,42 @@ def test_retrieval_captions_come_as_lists_or_alone(tmp_path: Path) -> None:
         read_retrieval_captions(path)
     with pytest.raises(InvalidOption, match="cannot read"):
         read_retrieval_captions(tmp_path / "none.csv")
+
+
+def test_a_list_of_captions_is_json_or_python(tmp_path: Path) -> None:
+    texts = ["a dog 😀", 'it\'s "no" cat', "a / b"]
+    path = tmp_path / "retrieval.csv"
+    for written in (json.dumps(texts), json.dumps(texts).replace("/", "\\/"), repr(texts)):
+        with open(path, "w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([["filepath", "captions"], ["1.jpg", written]])
+        assert read_retrieval_captions(path) == [("1.jpg", text) for text in texts]
+    path.write_text("filepath,caption\n1.jpg,[photo] a dog\n", encoding="utf-8")
+    assert read_retrieval_captions(path) == [("1.jpg", "[photo] a dog")]
+
+
+@pytest.mark.parametrize(
+    "written", ["[]", "['']", "['a dog', ' ']", '"[""a dog"", null]"', "[[1]]", "[" * 100_000, " "]
+)
+def test_blank_captions_are_named_by_line(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "retrieval.csv"
+    cell = written if written.startswith('"') else f'"{written}"'
+    path.write_text(f"filepath,captions\n1.jpg,a dog\n2.jpg,{cell}\n", encoding="utf-8")
+    with pytest.raises(InvalidOption, match="line 3"):
+        read_retrieval_captions(path)
+
+
+def test_a_file_without_captions_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "retrieval.csv"
+    path.write_text("filepath,captions\n", encoding="utf-8")
+    with pytest.raises(InvalidOption, match="holds no captions"):
+        read_retrieval_captions(path)
+
+
+def test_long_names_keep_their_columns() -> None:
+    report = ChoiceReport(50.0, {"a very long template name": 60.0, "x": 70.0}, 3)
+    lines = choices_text({"lcse": report}, {"lcse": 80.0}).splitlines()
+    assert len(lines[0]) == len(lines[1])
+    assert lines[1].split() == ["lcse", "50.0", "60.0", "70.0", "80.0"]
 
 
 def test_negation_is_answered_with_logic() -> None:

@@ -18,6 +18,7 @@ from lcse_plugins.bench.rivals import best_score, make_rankers, subtraction
 from lcse_plugins.bench.tables import retention_text, retrieval_text
 from lcse_plugins.encoders.protocol import concept_vectors
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption, LabelFileError
+from lcse_plugins.labelled import LabelledImages
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.testing import ToyEncoder
 from tests.bench.worlds import toy_world
@@ -37,6 +38,13 @@ def test_questions_are_answered_by_their_labels_and_drawn_alike() -> None:
             assert not question.excluded.any()
     with pytest.raises(InvalidOption, match="label more images"):
         draw_questions(images, fewest=100)
+
+
+def test_classes_may_be_written_with_many_blanks() -> None:
+    images = toy_world()[1]
+    spread = LabelledImages(images.paths, images.labels, tuple(f" hot  {name} " for name in images.classes))
+    for ours, plain in zip(draw_questions(spread, pairs=6), draw_questions(images, pairs=6), strict=True):
+        np.testing.assert_array_equal(ours.excluded, plain.excluded)
 
 
 def test_logic_finds_what_words_do_not() -> None:
@@ -173,6 +181,8 @@ def test_captions_belong_to_a_path_and_not_to_a_name(tmp_path: Path) -> None:
     (tmp_path / "captions.json").write_text(json.dumps(coco), encoding="utf-8")
     with pytest.raises(LabelFileError, match="image id 1 is listed twice"):
         captions_of(paths, tmp_path / "captions.json", root=tmp_path)
+    shouted = source.rename(tmp_path / "PHOTOS.JSONL")
+    assert captions_of(paths, shouted, root=tmp_path) == (("b",), ("a",), ())
     source.write_text(json.dumps({"file": "a/1.jpg", "captions": "a dog"}), encoding="utf-8")
     with pytest.raises(LabelFileError, match="list of texts"):
         captions_of(paths, source)
