@@ -1,6 +1,6 @@
 """The explicit Boolean language: `red car AND NOT (person OR dog)`, `"hot dog" -mustard`, `cat && !dog`.
 
-The grammar is `data/boolean.lark`. Words side by side are one concept; `-` takes one word, phrase or group.
+The grammar is `boolean.lark`. Words side by side are one concept; `-` takes one word, phrase or group.
 A phrase in quotes is taken letter by letter; what is not in quotes may still be English: `dogs AND no cats`.
 Quoted phrases and groups side by side are `Plain`; with a bare word or a `-` among them they are joined by AND.
 """

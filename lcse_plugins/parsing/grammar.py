@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lcse_plugins.parsing.english.reading import read_english
+from lcse_plugins.parsing.english.reading import Reading, read_english
 from lcse_plugins.parsing.explicit import read_explicit
 from lcse_plugins.parsing.result import Parse, affirmative_text, check_text
 from lcse_plugins.query import And, Concept, Query, contradictions, format_query
@@ -42,15 +42,13 @@ class GrammarParser:
         """The tree of `text`, where its concepts stand, and what a person should know about the reading."""
         check_text(text)
         spans: dict[str, tuple[int, int]] = {}
-        notes: list[str] = []
-        clauses: list[Query] = []
+        readings: list[Reading] = []
 
         def english(start: int, end: int) -> Query:
             reading = read_english(text, start, end)
             for concept, span in reading.spans.items():
                 spans.setdefault(concept, span)
-            notes.extend(reading.notes)
-            clauses.append(reading.query)
+            readings.append(reading)
             return reading.query
 
         def phrase(quoted: str, start: int, end: int) -> Query:
@@ -60,11 +58,20 @@ class GrammarParser:
 
         explicit = is_explicit(text)
         query = read_explicit(text, english, phrase) if explicit else english(0, len(text))
-        mixed = any(isinstance(clause, And) for clause in clauses) and _ALTERNATIVE.search(text)
-        if not notes and (mixed if explicit else _OPERATOR.search(text) and _lists_absences(text)):
+        mixed = any(isinstance(reading.query, And) for reading in readings) and _ALTERNATIVE.search(text)
+        doubtful = mixed if explicit else _OPERATOR.search(text) and _lists_absences(text)
+        notes = [note for reading in readings for note in reading.notes]
+        if doubtful and not notes:
             notes.append(f"ambiguous: read as {format_query(query)}")
         notes += [f"contradiction: {concept} and not {concept}" for concept in contradictions(query)]
-        return Parse(text=text, query=query, affirmative=affirmative_text(query, text), spans=spans, notes=tuple(notes))
+        return Parse(
+            text=text,
+            query=query,
+            affirmative=affirmative_text(query, text),
+            spans=spans,
+            notes=tuple(notes),
+            sure=not doubtful and all(reading.sure for reading in readings),
+        )
 
     def is_sure(self, query: str | Parse) -> bool:
         """Whether the rules allow one reading only and no cue word was left unread.
@@ -72,7 +79,7 @@ class GrammarParser:
         A second opinion, such as a language model's, is worth asking for where this is False.
         """
         parse = self.read(query) if isinstance(query, str) else query
-        return not any(note.startswith(("ambiguous:", "unread:")) for note in parse.notes)
+        return parse.sure
 
 
 parse = GrammarParser()
@@ -107,8 +114,7 @@ def is_explicit(text: str) -> bool:
     bare = _SMILEY.sub(" ", quoted)
     if _SYMBOL.search(bare):
         return True
-    inner = bare.strip()
-    if inner[:1] + inner[-1:] == "()" and inner.count("(") == 1:
+    if _is_enclosed("".join(bare.split())):
         return True
     rest = _OPERATOR.sub(" ", bare)
     if "\0" in rest and not rest.translate(_MARKS).strip():
@@ -117,6 +123,12 @@ def is_explicit(text: str) -> bool:
         return False
     mixed = any(character.islower() for character in rest) or not any(character.isalpha() for character in rest)
     return mixed and not _PAIRED.search(bare) and bool(_OPERATOR.search(_EMPHASIS.sub(" ", bare)))
+
+
+def _is_enclosed(bare: str) -> bool:
+    """Whether all parentheses of a text stand around the whole of it: `(cat or dog)`, `((cat))`."""
+    count = bare.count("(")
+    return count == bare.count(")") > 0 and bare.startswith("(" * count) and bare.endswith(")" * count)
 
 
 def _lists_absences(bare: str) -> bool:

@@ -12,18 +12,26 @@ from lcse_plugins.query import (
     MAX_TEXT,
     Concept,
     Not,
-    Plain,
     Query,
     canonical,
     describe,
+    excludes,
     is_constrained,
     is_tree,
-    leaves,
     to_flat,
     to_json,
 )
 
-__all__ = ["DetailedParser", "Parse", "Parser", "affirmative_text", "aread_with", "check_text", "read_with"]
+__all__ = [
+    "DetailedParser",
+    "Parse",
+    "Parser",
+    "affirmative_text",
+    "aread_with",
+    "check_text",
+    "read_with",
+    "taken_whole",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +44,7 @@ class Parse:
         affirmative: the query without its negated part; None when nothing is affirmed.
         spans: where each concept stands in `text`, as half-open character ranges.
         notes: what a person should know, such as `contradiction: dog and not dog`.
+        sure: whether the parser knows of no other way to read the text, and left no cue unread.
         parser: who answered, such as `grammar` or `openai:gpt-4.1-mini`.
         error: why the intended parser did not answer; None when it did.
 
@@ -49,6 +58,7 @@ class Parse:
     affirmative: str | None = None
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    sure: bool = True
     parser: str = "grammar"
     error: str | None = None
 
@@ -119,6 +129,11 @@ async def aread_with(parser: Parser, text: str) -> Parse:
     return parse
 
 
+def taken_whole(text: str, *, note: str, error: str) -> Parse:
+    """The parse of a query that could not be read: one concept without logic, and why."""
+    return Parse(text=text, query=Concept(text), affirmative=text, notes=(note,), parser="holistic", error=error)
+
+
 def check_text(text: object) -> None:
     """Raise `QueryError` unless this is a text to read: not blank, and not longer than is read."""
     if not isinstance(text, str):
@@ -137,7 +152,7 @@ def _check_tree(query: object) -> None:
 def affirmative_text(query: Query, text: str) -> str | None:
     """The affirmed part of `query` as text: `text` when nothing is negated, None when all is."""
     tree = canonical(query)
-    if not any(negated for _, negated in leaves(tree)):
+    if not excludes(tree):
         return text
     kept = _affirmed(tree)
     return None if kept is None else describe(kept)
@@ -153,4 +168,4 @@ def _affirmed(tree: Query) -> Query | None:
             kept = [part for child in tree.children if (part := _affirmed(child)) is not None]
             if len(kept) <= 1:
                 return kept[0] if kept else None
-            return Plain(tuple(kept)) if isinstance(tree, Plain) else type(tree)(tuple(kept))
+            return type(tree)(tuple(kept))

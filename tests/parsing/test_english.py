@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ import pytest
 from lcse_plugins import Concept, GrammarParser, canonical, from_flat, parse
 from lcse_plugins.errors import QueryError, QueryTooComplex
 from lcse_plugins.parsing.english.lexicon import lexicon
+from lcse_plugins.parsing.prompt import load_prompt
 from lcse_plugins.query import MAX_TEXT, format_query, is_constrained
+from tests.parsing.gold import wrong_sign
 
 
 @pytest.mark.parametrize(
@@ -35,6 +38,9 @@ from lcse_plugins.query import MAX_TEXT, format_query, is_constrained
         ("a photo of (a dog or a cat) and no person", '("dog" OR "cat") AND NOT "person"'),
         ("show me (a dog and no cat) or (a bird)", '("dog" AND NOT "cat") OR "bird"'),
         ("a dog (brown) and no cat", '"dog (brown)" AND NOT "cat"'),
+        ("a dog or ((a cat))", '"dog" OR "cat"'),
+        ("a dog ((brown)) and no cat", '"dog ((brown))" AND NOT "cat"'),
+        ("a cup :( and no cat", '"cup :(" AND NOT "cat"'),
     ],
 )
 def test_reads(text: str, tree: str) -> None:
@@ -102,11 +108,51 @@ def test_a_contradiction_is_noted() -> None:
         ("a house unless it is red", False),
         ("un perro y un gato, no hay otro", False),
         ("ein Hund ohne Leine", True),
+        ("a treeless hill", False),
+        ("hatless man", False),
+        ("a carless street and no people", False),
+        ("a seamless texture", True),
+        ("a homeless man with a wireless mouse", True),
+        ("a stainless steel sink and no cup", True),
+        ("a park, more or less", True),
     ],
 )
 def test_knows_when_it_is_not_sure(text: str, sure: bool) -> None:
     assert GrammarParser().is_sure(text) is sure
     assert GrammarParser().is_sure(parse.read(text)) is sure
+
+
+@pytest.mark.parametrize(
+    ("text", "tree", "note"),
+    [
+        ("(a cup and no cat", '"cup" AND NOT "cat"', "unread: '(' is never closed"),
+        ("a cup) and no cat", '"cup" AND NOT "cat"', "unread: ')' closes nothing"),
+        ("cup and not (cat or dog", '"cup" AND NOT "cat" AND NOT "dog"', "unread: '(' is never closed"),
+        ("a (red car) and no (dog", '"red car" AND NOT "dog"', "unread: '(' is never closed"),
+        ("a dog (brown", '"dog brown"', "unread: '(' is never closed"),
+    ],
+)
+def test_a_parenthesis_without_a_partner_is_left_out_and_noted(text: str, tree: str, note: str) -> None:
+    reading = parse.read(text)
+    assert (format_query(canonical(reading.query)), reading.notes) == (tree, (note,))
+    assert not parse.is_sure(reading)
+
+
+def test_the_wording_of_notes_says_nothing_about_certainty() -> None:
+    reading = parse.read("cats or dogs without people")
+    assert not parse.is_sure(replace(reading, notes=()))
+    assert parse.is_sure(replace(parse.read("a dog"), notes=("unread: nothing",)))
+
+
+def test_what_the_model_is_taught_otherwise_is_not_sure() -> None:
+    taught = [
+        example.query
+        for example in load_prompt().examples
+        if is_constrained(example.tree) != is_constrained(parse(example.query))
+        or wrong_sign(example.tree, parse(example.query))
+    ]
+    assert "a treeless hill" in taught
+    assert [text for text in taught if parse.is_sure(text)] == []
 
 
 def test_an_ambiguous_query_says_how_it_was_read() -> None:

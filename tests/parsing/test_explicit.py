@@ -93,6 +93,11 @@ def test_too_deep_is_an_error_of_its_own() -> None:
         parse("NOT " * 200 + "cat")
 
 
+@pytest.mark.parametrize("text", ["(cat)", "((cat))", "( ( (cat) ) )"])
+def test_parentheses_around_the_whole_are_dropped_however_many(text: str) -> None:
+    assert parse(text) == cat
+
+
 def test_parentheses_without_logic_cost_no_depth() -> None:
     assert parse("(" * 400 + "cat AND dog" + ")" * 400) == cat & dog
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import time
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from lcse_plugins import And, Concept, LcseError, Not, Or, Plain, Query, canonical, format_query, parse
+from lcse_plugins.errors import QueryTooComplex
 from lcse_plugins.parsing import GrammarParser
 from lcse_plugins.query import MAX_TEXT, concepts
 
@@ -72,6 +74,32 @@ def test_long_and_odd_texts_end_in_bounded_time(piece: str) -> None:
     except LcseError:
         pass
     assert time.process_time() - start < 3.0
+
+
+@pytest.mark.parametrize(
+    ("piece", "end"),
+    [("both a ", ""), ("either a ", ""), ("not both a ", ""), ("one of the cats and a ", ""), ("no red and ", "ball "),
+     ("red, ", "ball and no cat "), ("a (", ")"), ("(", "a"), ("treeless ", "")],
+)  # fmt: skip
+def test_a_text_of_twice_the_length_costs_about_twice_the_steps(piece: str, end: str) -> None:
+    def steps(count: int) -> int:
+        taken = 0
+
+        def count_step(*_: object) -> None:
+            nonlocal taken
+            taken += 1
+
+        sys.setprofile(count_step)
+        try:
+            parse(piece * count + end * count)
+        except QueryTooComplex:
+            pass
+        finally:
+            sys.setprofile(None)
+        return taken
+
+    parse("a dog and no cat")  # reads the tables
+    assert steps(200) < 3 * steps(100)
 
 
 def test_the_parser_is_a_value() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from lcse_plugins.parsing.english.items import GROUPS, NEGATIONS, Item, is_words, negation_of, tag_at
-from lcse_plugins.parsing.english.phrases import Phrases
+from lcse_plugins.parsing.english.phrases import Cut, Phrases
 from lcse_plugins.parsing.english.words import Chunk
 
 __all__ = ["end_keywords", "give_back", "give_to_pictures"]
@@ -22,8 +23,13 @@ def end_keywords(items: list[Item], phrases: Phrases) -> list[Item]:
         led = items[at - 2].words if is_words(items, at - 2) else []
         if items[at - 1].tag == "no" and (end := _keyword_end(items, at, led, phrases)):
             out[-1:] = [Item("words", item.words[:end], doubtful=True), Item("words", item.words[end:])]
-        elif items[at - 1].tag == "not" and led and led[-1].low in ("a", "an") and phrases.described(item.words):
-            end = phrases.attributes(item.words)
+        elif (
+            items[at - 1].tag == "not"
+            and led
+            and led[-1].low in ("a", "an")
+            and phrases.starts_with_attribute(item.words)
+        ):
+            end = phrases.count_attributes(item.words)
             out[-3:] = [Item("words", [*led, *item.words[end:]]), items[at - 1], Item("words", item.words[:end])]
     return out
 
@@ -32,9 +38,9 @@ def _keyword_end(items: list[Item], at: int, led: Chunk, phrases: Phrases) -> in
     """Where the keywords at `at` go on behind what is absent; 0 in a list, and in a phrase that `led` up to them."""
     if tag_at(items, at + 1) in ("and", "or", "nor"):  # "no cats dogs or birds"
         return 0
-    end = phrases.terse(items[at].words)
+    end = phrases.keyword_split(items[at].words)
     phrase = len(phrases.without_dangling(led)) < len(led)  # "a plate with no eggs benedict"
-    return 0 if phrase and not phrases.described(items[at].words[end:]) else end
+    return 0 if phrase and not phrases.starts_with_attribute(items[at].words[end:]) else end
 
 
 def give_to_pictures(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -46,13 +52,14 @@ def give_to_pictures(items: list[Item], phrases: Phrases) -> list[Item]:
             continue
         led = out[-3].words if is_words(out, len(out) - 3) else []
         host = phrases.without_dangling(led)
-        end = phrases.shown(host, item.words)
-        first = at == 1 + bool(led) and not phrases.content(led)
+        end = phrases.depiction_split(host, item.words)
+        start = len(out) - (3 if led else 2)
+        first = start == 0 and not phrases.content(led)
         if not end and first and [word.low for word in items[at - 1].words] == ["not"]:
-            end = phrases.pictured(item.words)
+            end = phrases.picture_split(item.words)
         if end:
             shown = Item("words", [*host, *item.words[end:]], doubtful=True)
-            out[len(out) - 2 - bool(led) :] = [shown, items[at - 1], Item("words", item.words[:end])]
+            out[start:] = [shown, items[at - 1], Item("words", item.words[:end])]
     return out
 
 
@@ -69,39 +76,69 @@ def give_back(items: list[Item], phrases: Phrases) -> list[Item]:
             continue
         place, joined = _host(out, hosts, phrases)
         hosts[len(out) - 1] = place
-        if item.tag not in ("no", "without", "not", "neither") or not is_words(items, at):
+        listed = item.tag in ("no", "without", "not", "neither") and is_words(items, at)
+        if not listed or not is_words(out, place) or not phrases.content(out[place].words):
             continue
-        if not is_words(out, place) or not phrases.content(out[place].words):
-            continue
-        adjacent = joined or place == len(out) - 2
-        if adjacent and item.tag == "not" and phrases.waits(out[place].words, items[at].words):
-            (host, _), _ = phrases.share([out[place].words, items[at].words], marked=True)
-            out[place] = Item("words", host)  # "a black but not big dog"
-        reach, rest, doubtful = phrases.scope(phrases.without_leading(items[at].words))
-        doubtful |= phrases.may_lack(out[place].words, item.words, items[at].words)
-        end = at
-        while tag_at(items, end + 1) in ("or", "nor", "comma") and is_words(items, end + 2):
-            if tag_at(items, end + 1) == "comma" and phrases.places(items[end + 2].words):
-                break
-            end += 2
-        if not rest and end > at and tag_at(items, end - 1) != "comma":
-            reach, rest, doubtful = phrases.scope(phrases.unrequested(items[end].words))
-            if rest:
-                out.extend((*items[at:end], Item("words", reach)))
-                at = end + 1
-        elif rest:
-            out.append(Item("words", reach))
-            at += 1
-            while tag_at(items, at) in ("and", "comma") and is_words(items, at + 1):
-                rest = [*rest, *items[at].words, *items[at + 1].words]
-                at += 2
-        clause = tag_at(items, end + 1) == "comma" and is_words(items, end + 2)  # ", at night"
-        if clause and not rest and (end == at or tag_at(items, end - 1) != "comma"):
-            out.extend(items[at : end + 1])
-            rest = items[end + 2].words
-            at = end + 3
-        out[place] = Item("words", [*out[place].words, *rest], doubtful=out[place].doubtful or doubtful)
+        host, thing = out[place], items[at].words
+        words = host.words
+        if item.tag == "not" and (joined or place == len(out) - 2) and phrases.takes_noun_of_next(words, thing):
+            (words, _), _ = phrases.share([words, thing], marked=True)  # "a black but not big dog"
+        given = _given_back(items, at, phrases)
+        doubtful = host.doubtful or given.doubtful or phrases.may_lack(words, item.words, thing)
+        out[place] = Item("words", [*words, *given.rest], doubtful=doubtful)
+        out.extend(given.kept)
+        at = given.end
     return out
+
+
+class _Given(NamedTuple):
+    """What of a row stays behind its negation, what goes back to the host, and where the row goes on."""
+
+    kept: list[Item]
+    rest: Chunk
+    end: int
+    doubtful: bool
+
+
+def _given_back(items: list[Item], at: int, phrases: Phrases) -> _Given:
+    """What goes back to the host of the list that begins at `at`: from its first thing, its last, or behind it."""
+    first = phrases.split_reach(phrases.without_leading(items[at].words))
+    if first.rest:
+        return _from_first(items, at, first)
+    last = _last_of_list(items, at, phrases)
+    if last == at:
+        return _from_clause(items, at, last, first.doubtful)
+    if tag_at(items, last - 1) == "comma":
+        return _Given([], [], at, first.doubtful)
+    cut = phrases.split_reach(phrases.without_request(items[last].words))
+    if cut.rest:  # "without a hat or a shirt | in a park"
+        return _Given([*items[at:last], Item("words", cut.reach)], cut.rest, last + 1, cut.doubtful)
+    return _from_clause(items, at, last, cut.doubtful)
+
+
+def _last_of_list(items: list[Item], at: int, phrases: Phrases) -> int:
+    """Where the last thing of the list stands: `no boats, cars or | people`, and not `no boats, | at night`."""
+    while tag_at(items, at + 1) in ("or", "nor", "comma") and is_words(items, at + 2):
+        if tag_at(items, at + 1) == "comma" and phrases.sets_scene(items[at + 2].words):
+            break
+        at += 2
+    return at
+
+
+def _from_first(items: list[Item], at: int, cut: Cut) -> _Given:
+    """`without a shirt | in a park and on a bench`."""
+    rest, end = cut.rest, at + 1
+    while tag_at(items, end) in ("and", "comma") and is_words(items, end + 1):
+        rest = [*rest, *items[end].words, *items[end + 1].words]
+        end += 2
+    return _Given([Item("words", cut.reach)], rest, end, cut.doubtful)
+
+
+def _from_clause(items: list[Item], at: int, last: int, doubtful: bool) -> _Given:
+    """`without boats or people, | at night`."""
+    if tag_at(items, last + 1) != "comma" or not is_words(items, last + 2):
+        return _Given([], [], at, doubtful)
+    return _Given(items[at : last + 1], items[last + 2].words, last + 3, doubtful)
 
 
 def _host(out: list[Item], hosts: Mapping[int, int], phrases: Phrases) -> tuple[int, bool]:
@@ -111,7 +148,7 @@ def _host(out: list[Item], hosts: Mapping[int, int], phrases: Phrases) -> tuple[
     `a bridge, no boats, no people | , at night`.
     """
     place = len(out) - 2
-    if is_words(out, place) and not (out[-1].tag in GROUPS and phrases.acts(out[place].words)):
+    if is_words(out, place) and not (out[-1].tag in GROUPS and phrases.ends_in_verb(out[place].words)):
         kept = phrases.without_dangling(out[place].words)
         dropped = out[place].words[len(kept) :]
         joint = [Item("and", dropped)] if kept and any(word.low == "and" for word in dropped) else []
@@ -119,7 +156,8 @@ def _host(out: list[Item], hosts: Mapping[int, int], phrases: Phrases) -> tuple[
         out[place : place + 1] = [*host, *joint]  # "cats and I do not want"
         place = len(out) - 2
     joined = tag_at(out, place) in ("and", "but", "comma")
-    place -= joined
+    if joined:
+        place -= 1
     if is_words(out, place) and (joined or tag_at(out, place - 1) in NEGATIONS):
         negation = negation_of(out, place)
         if negation is not None:

@@ -17,18 +17,21 @@ _ROUNDS = 2  # punctuation may hide filler: `old bicycles, please?`
 class ConceptMaker:
     """Makes the concepts of one text; `spans`, `unread` and `ambiguous` tell about those made so far."""
 
-    def __init__(self, text: str, tables: Lexicon, phrases: Phrases, known: Set[Word]) -> None:
+    def __init__(
+        self, text: str, tables: Lexicon, phrases: Phrases, known: Set[Word] = frozenset(), *, ambiguous: bool = False
+    ) -> None:
         self._text = text
         self._phrases = phrases
         self._cues = tables.words("unread")
+        self._lexical = tables.words("lexical")
         self._known = known
         self.spans: dict[str, tuple[int, int]] = {}
         self.unread: dict[str, None] = {}
-        self.ambiguous = False
+        self.ambiguous = ambiguous
 
     def concept(self, chunk: Chunk, *, absent: bool = False) -> Concept | None:
         """The thing that the chunk names, without article and filler; None when it names nothing."""
-        words = self._content(chunk, absent=absent) or (self._phrases.pictures(chunk) if absent else [])
+        words = self._content(chunk, absent=absent) or (self._phrases.picture_words(chunk) if absent else [])
         if not words:
             return None
         if len(words) == 1 and words[0].kind == "quoted" and words[0].low[1:-1].strip():
@@ -45,7 +48,7 @@ class ConceptMaker:
     def description(self, chunk: Chunk) -> Concept | None:
         """All that the chunk says, request and article left out, as one concept."""
         words = self._content(chunk)
-        return self._made(words, self._text[words[0].start : words[-1].end]) if words else None
+        return self._made(words, join(self._text, words)) if words else None
 
     def verbatim(self, start: int, end: int) -> Concept:
         """A part of the text as it stands."""
@@ -58,15 +61,23 @@ class ConceptMaker:
         for _ in range(_ROUNDS):
             inner = self._phrases.content(words, absent=absent)
             words = trimmed(inner)
-            if len(words) == len(inner) and not self._phrases.pictures(words):  # else "a filter" would be a request
+            if len(words) == len(inner) and not self._phrases.picture_words(
+                words
+            ):  # else "a filter" would be a request
                 break
         return words
 
     def note_cues(self, words: Chunk) -> None:
         """Remember the cues among words that are not taken as logic."""
         for word in words:
-            if word.kind == "word" and word.low in self._cues and word not in self._known:
+            if word.kind == "word" and self._may_be_cue(word.low) and word not in self._known:
                 self.unread[self._text[word.start : word.end]] = None
+
+    def _may_be_cue(self, low: str) -> bool:
+        """Whether a word may say that something is absent: `unless`, `treeless`, and not `wireless`."""
+        stem = low.removesuffix("less")
+        lacks = len(low) > len(stem) > 2 and stem.isalpha() and f"{stem}-less" not in self._lexical
+        return lacks or low in self._cues
 
     def _made(self, words: Chunk, text: str) -> Concept:
         self.note_cues(words)

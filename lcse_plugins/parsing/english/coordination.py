@@ -3,15 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from lcse_plugins.parsing.english.items import GROUPS, NEGATIONS, Item, is_negation, is_words, tag_at
 from lcse_plugins.parsing.english.phrases import Phrases
 from lcse_plugins.parsing.english.words import Chunk
 
-__all__ = ["join_or_describe", "read_commas"]
+__all__ = ["join_attributes", "join_or_describe", "read_commas"]
 
 _ONLY = frozenset({"only", "just"})
+_BE = frozenset({"is", "are", "was", "were", "be", "been"})
+
+
+def join_attributes(items: list[Item], phrases: Phrases) -> list[Item]:
+    """Make one operand of attributes and the noun that they share: `no red and white flowers`, `a tall, slim man`.
+
+    Only beside a negation or a group, where a part of the operand would be taken for all of it.
+    """
+    if not any(is_negation(items, at) or item.tag in (*GROUPS, "absent") for at, item in enumerate(items)):
+        return items
+    out: list[Item] = []
+    at = 0
+    while at < len(items):
+        end = _end_of_attributes(items, at, phrases)
+        last = items[end].words
+        if end > at and phrases.starts_with_attribute(last) and not phrases.is_only_attributes(last):
+            out.append(_attributed(items[at : end + 1], phrases))
+            at = end + 1
+        else:
+            out.extend(items[at : max(end, at + 1)])
+            at = max(end, at + 1)
+    return out
+
+
+def _end_of_attributes(items: Sequence[Item], at: int, phrases: Phrases) -> int:
+    """Where the row of attributes ends that begins here, its noun included; `at` when there is none.
+
+    There is none in `bottles that are not | open and green glasses`, and in `no | red and a blue ball`.
+    """
+    end = at
+    if tag_at(items, at - 1) == "not" and any(word.low in _BE for word in items[at - 1].words):
+        return at
+    while is_words(items, end) and tag_at(items, end + 1) in ("and", "comma") and is_words(items, end + 2):
+        this = items[end].words if end > at else phrases.last_thing(items[end].words)
+        following = items[end + 2].words
+        anew = phrases.starts_with_determiner(following) and not phrases.starts_with_determiner(this)
+        if items[end + 1].framed or anew or not phrases.takes_noun_of_next(this, following):
+            break
+        end += 2
+    return end
+
+
+def _attributed(run: Sequence[Item], phrases: Phrases) -> Item:
+    """A row of attributes and their noun as one operand, in which the joints are known for what they are."""
+    shared = phrases.is_only_attributes(run[0].words)  # unlike "a man in a red | and blue shirt"
+    words = list(run[0].words)
+    for joint, item in zip(run[1::2], run[2::2], strict=True):
+        words += [word._replace(kind="joint") if shared else word for word in joint.words]
+        words += item.words
+    loose = not phrases.starts_with_determiner(words) and all(joint.tag == "comma" for joint in run[1::2])
+    return replace(run[0], words=words, doubtful=loose or any(item.doubtful for item in run))
 
 
 def join_or_describe(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -43,9 +95,10 @@ def join_or_describe(items: list[Item], phrases: Phrases) -> list[Item]:
 def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
     """The row as it is when it lists things, as one operand when it describes."""
     chunks = [item.words for item in run[::2]]
-    if all(phrases.simple(chunk) for chunk in chunks):
+    if all(phrases.is_thing(chunk) for chunk in chunks):
         loose = any(
-            phrases.waits(left, right) or (phrases.has_of(left) and not phrases.determined(right))
+            phrases.takes_noun_of_next(left, right)
+            or (phrases.has_of(left) and not phrases.starts_with_determiner(right))
             for left, right in pairwise(chunks)
         ) or any(
             joint.tag == "comma" and right[0].low == "with" for joint, right in zip(run[1::2], chunks[1:], strict=True)
@@ -55,9 +108,9 @@ def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
             return run
     out = [Item("words", list(run[0].words))]
     for joint, item in zip(run[1::2], run[2::2], strict=True):
-        framed = joint.tag == "and" and (joint.framed or phrases.framed(item.words))
-        strong = joint.strong and all(map(phrases.plain_description, (out[-1].words, item.words)))
-        if strong or (framed and (phrases.framed(out[-1].words) or phrases.simple(out[-1].words))):
+        framed = joint.tag == "and" and (joint.framed or phrases.starts_with_frame(item.words))
+        strong = joint.strong and all(map(phrases.is_plain_description, (out[-1].words, item.words)))
+        if strong or (framed and (phrases.starts_with_frame(out[-1].words) or phrases.is_thing(out[-1].words))):
             out += [joint, Item("words", list(item.words))]
         else:
             out[-1].words.extend((*joint.words, *item.words))
@@ -87,7 +140,7 @@ def read_commas(items: list[Item]) -> list[Item]:
         elif item.tag in ("and", "or") and item.comma:
             serial = tag_at(out, at - 1) == "words" and tag_at(out, at - 2) == "comma"
             if not serial:
-                item.tag = f"weak {item.tag}"
+                item.tag = "weak and" if item.tag == "and" else "weak or"
         elif item.tag == "comma" and is_words(out, at + 1):
             closing = tag_at(out, at + 2) if out[at + 1].words[0].low not in _ONLY else ""  # ", only birds or fish"
             out[at] = Item(closing if closing in ("and", "or", "nor") else "list", item.words)

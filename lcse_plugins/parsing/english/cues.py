@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from lcse_plugins.parsing.english.items import NEGATIONS, Item, negation_of, tag_at
+from lcse_plugins.parsing.english.absences import absence_length, left_out_length, put_absent
+from lcse_plugins.parsing.english.items import NEGATIONS, Item, Tag, is_words, negation_of, tag_at
 from lcse_plugins.parsing.english.lexicon import Lexicon
-from lcse_plugins.parsing.english.names import is_title, may_be_free, may_be_noun, may_order, means_none, sign_length
+from lcse_plugins.parsing.english.names import is_title, may_be_free, may_be_noun, may_order, sign_length
+from lcse_plugins.parsing.english.senses import means_it
 from lcse_plugins.parsing.english.words import Word
 
 __all__ = ["tag_cues"]
 
-_JOINTS = frozenset({"and", "or", "but", "nor", "exclusive"})
-_MODALS = frozenset({"can", "could", "will", "would", "may", "might"})
 _STOPS = frozenset(".!?;")
-_LISTS = frozenset({"both", "either", "exactly one", "neither", "not both"})
+_LISTS: frozenset[Tag] = frozenset({"both", "either", "exactly one", "neither", "not both"})
+_PARENTHESES: dict[str, Tag] = {"(": "open", ")": "close"}
+_WHOLE = ("fixed", "emphatic")
 
 
 def tag_cues(words: Sequence[Word], lexicon: Lexicon) -> tuple[list[Item], set[Word]]:
@@ -23,6 +26,11 @@ def tag_cues(words: Sequence[Word], lexicon: Lexicon) -> tuple[list[Item], set[W
 
 
 class _Tagger:
+    """Goes over the words once, by rules.
+
+    A rule looks at a place, where `_found` is the longest cue, and says how many words it took: 0 when it has no say.
+    """
+
     def __init__(self, words: Sequence[Word], lexicon: Lexicon) -> None:
         self._words = words
         self._low = [word.low for word in words]
@@ -30,69 +38,160 @@ class _Tagger:
         self._items: list[Item] = []
         self._known: set[Word] = set()
         self._listing = False
+        self._found = 0, ""
+        self._mark_rules = (
+            self._quotation, self._stop, self._colon, self._mark, self._example, self._cue, self._word,
+        )  # fmt: skip
+        self._word_rules = (
+            self._sign, self._absence, self._order, self._fixed, self._example, self._turn, self._cue,
+            self._hyphenated, self._free, self._word,
+        )  # fmt: skip
 
     def run(self) -> tuple[list[Item], set[Word]]:
         at = 0
         while at < len(self._words):
-            at += self._step(at)
+            self._found = self._lexicon.cues.match(self._low, at)
+            rules = self._word_rules if self._words[at].kind == "word" else self._mark_rules
+            at += next(filter(None, (rule(at) for rule in rules)))
         return self._items, self._known
 
-    def _step(self, at: int) -> int:
+    # ------------------------------------------------------------------------------------ rules for marks
+
+    def _quotation(self, at: int) -> int:
+        """A quoted text, a smiley, the full stop of `No. 5`."""
         word = self._words[at]
-        if word.kind in ("quoted", "smiley"):
+        number = word.low == "." and self._low[at - 1] == "no" and self._low[at + 1 : at + 2]
+        if word.kind in ("quoted", "smiley") or (number and number[0].isdigit()):
             return self._keep(at, 1)
-        if word.low == "." and self._low[at - 1] == "no" and self._low[at + 1 : at + 2] and self._low[at + 1].isdigit():
-            return self._keep(at, 1)  # "No. 5"
-        if word.kind == "dash" or word.low in _STOPS:
-            self._listing = False
-            return self._put("stop", at, 1)
-        if word.low == ":" and self._items and self._items[-1].tag in _LISTS:
+        return 0
+
+    def _stop(self, at: int) -> int:
+        """The end of a sentence, or a dash."""
+        if self._words[at].kind != "dash" and self._low[at] not in _STOPS:
+            return 0
+        self._listing = False
+        return self._put("stop", at, 1)
+
+    def _colon(self, at: int) -> int:
+        """`none of these: dogs`, `exclude: dogs`, `no people: beach`."""
+        if self._low[at] != ":" or not self._items:
+            return 0
+        last = self._items[-1]
+        if last.tag in _LISTS:
             return 1
-        if word.low == ":" and self._items and self._items[-1].tag in NEGATIONS:
-            self._items[-1].tag = "neither"
+        if last.tag in NEGATIONS:
+            last.tag = "neither"
             return 1
-        if word.low == ":" and self._after_negation():  # "no people: beach"
-            return self._put("stop", at, 1)
-        if word.kind == "emoji" and self._lexicon.cues.match(self._low, at)[0] and self._negates(at + 1):
-            return 1  # "🚫 no dogs"
-        if word.low == "," and self._listing:
-            return self._keep(at, 1)
-        if word.low == ",":
-            return self._put("comma", at, 1)
-        if word.low in "()":
-            return self._put("open" if word.low == "(" else "close", at, 1)
-        if length := sign_length(self._words, self._low, at, self._lexicon):
-            return self._keep(at, length)
-        if (length := self._absent(at)) > 0:
-            return self._put("absent", at, length)
-        length, tag = self._lexicon.cues.match(self._low, at)
-        order, _ = self._lexicon.imperative.match(self._low, at)
-        if order > length and tag != "nobody" and self._begins():
-            return self._order(at, order)
-        if tag in ("fixed", "emphatic"):
+        return self._put("stop", at, 1) if self._after_negation() else 0
+
+    def _mark(self, at: int) -> int:
+        """A comma, a parenthesis, the sign of `🚫 no dogs`."""
+        low = self._low[at]
+        if low == ",":
+            return self._keep(at, 1) if self._listing else self._put("comma", at, 1)
+        if low in _PARENTHESES:
+            return self._put(_PARENTHESES[low], at, 1)
+        sign = self._words[at].kind == "emoji" and self._found[0]
+        return 1 if sign and self._negates(at + 1) else 0
+
+    # ------------------------------------------------------------------------------------ rules for words
+
+    def _sign(self, at: int) -> int:
+        """The name of a sign: `no smoking sign`."""
+        length = sign_length(self._words, self._low, at, self._lexicon)
+        return self._keep(at, length) if length else 0
+
+    def _absence(self, at: int) -> int:
+        """What says that the thing in front is absent: `cats | are missing`, `leave the cats | out`."""
+        if tag_at(self._items, len(self._items) - 1) != "words":
+            return 0
+        if self._low[at] == "out":
+            operand = self._items[-1].words
+            length = left_out_length(self._words, self._low, at, operand, self._lexicon)
+        else:
+            length = absence_length(self._words, self._low, at, self._lexicon)
+        return self._put("absent", at, length) if length else 0
+
+    def _order(self, at: int) -> int:
+        """A verb that asks for the absence of what follows, or the beginning of a name: `drop tower ride`."""
+        length, _ = self._lexicon.imperative.match(self._low, at)
+        if not length:
+            return 0
+        cue, tag = self._found
+        if length <= cue or tag == "nobody" or not self._begins():
+            return 0
+        if not self._items and not may_order(self._words, at, length, self._lexicon):
+            return self._doubt(at, length)
+        self._put("without", at, length)
+        self._items[-1].order = True
+        return length
+
+    def _fixed(self, at: int) -> int:
+        """A phrase with a cue in it that is none: `salt and pepper`, `is | not missing`, `not only`."""
+        length, tag = self._found
+        if tag in _WHOLE:
             self._listing |= self._low[at : at + length] == ["such", "as"]
             return self._keep(at, length)
-        if tag in NEGATIONS and (other := self._lexicon.cues.match(self._low, at + length - 1))[0] > 1:
-            if other[1] in ("fixed", "emphatic"):  # "is not missing", "does not only have"
+        if tag in NEGATIONS and length > 1:
+            longer, hidden = self._lexicon.cues.match(self._low, at + length - 1)
+            if longer > 1 and hidden in _WHOLE:
                 return self._keep(at, length - 1)
-        if self._listing and tag in ("and", "or"):
-            return self._keep(at, length)
+        return 0
+
+    def _example(self, at: int) -> int:
+        """An `and` or `or` among examples: `animals such as cats and dogs`."""
+        length, tag = self._found
+        return self._keep(at, length) if self._listing and tag in ("and", "or") else 0
+
+    def _turn(self, at: int) -> int:
+        """Where a wish begins behind what is not wanted: `no people, | only dogs`, `hate dogs, | love cats`."""
+        word = self._words[at]
         if word.low in ("only", "just") and self._after_negation():
             return self._put("but", at, 1)
         if word.low in self._lexicon.words("wish") and self._after_order():
             self._items[-1] = Item("but", [*self._items[-1].words, word], doubtful=word.low == "like")
             return 1
-        if self._asks_anew(at):
+        if self._asks_anew(at):  # the request itself is read as words
             self._put("but", at, 0)
-        if tag and self._means_it(tag, at, length):
-            return self._cue(tag, at, length)
-        return self._privative(at) or self._keep(at, 1, known=False)
+        return 0
+
+    def _cue(self, at: int) -> int:
+        """A word or phrase that is logic."""
+        length, tag = self._found
+        if not length or not self._is_meant(tag, at, length):
+            return 0
+        return self._nobody(at, length) if tag == "nobody" else self._operator(cast("Tag", tag), at, length)
+
+    def _hyphenated(self, at: int) -> int:
+        """`dog-free`, `phone-less`, `no-car`: an absent operand, cut out of the words around it."""
+        word = self._words[at]
+        stem, _, ending = word.low.rpartition("-")
+        if stem == "no" and ending in self._lexicon.words("mover"):
+            self._items.append(Item("words", [word._replace(low=ending, start=word.start + 3)], negated=True))
+            return 1
+        if not stem or ending not in ("free", "less") or word.low in self._lexicon.words("lexical"):
+            return 0
+        put_absent(self._items, [word._replace(low=stem, end=word.end - len(ending) - 1)], self._lexicon)
+        return 1
+
+    def _free(self, at: int) -> int:
+        """The `free` of `people free beach`; one may doubt that of `kids free meal`."""
+        after_mover = self._low[at] == "free" and at > 0 and self._low[at - 1] in self._lexicon.words("mover")
+        if not after_mover or not may_be_noun(self._low, at + 1, self._lexicon):
+            return 0
+        if not may_be_free(self._low, at + 1, self._lexicon):
+            return self._doubt(at, 1)
+        put_absent(self._items, [], self._lexicon)
+        return 1
+
+    def _word(self, at: int) -> int:
+        return self._keep(at, 1, known=False)
 
     # ------------------------------------------------------------------------------------ putting items down
 
     def _keep(self, at: int, length: int, *, known: bool = True) -> int:
         """Add words to the operand under way."""
-        if not self._items or self._items[-1].tag != "words" or self._items[-1].negated:
+        if not is_words(self._items, len(self._items) - 1):
             self._items.append(Item("words"))
         taken = self._words[at : at + length]
         self._items[-1].words.extend(taken)
@@ -100,26 +199,25 @@ class _Tagger:
             self._known.update(taken)
         return length
 
-    def _put(self, tag: str, at: int, length: int) -> int:
+    def _doubt(self, at: int, length: int) -> int:
+        """Add words to the operand under way, though they may be logic."""
+        self._keep(at, length)
+        self._items[-1].doubtful = True
+        return length
+
+    def _put(self, tag: Tag, at: int, length: int) -> int:
         self._items.append(Item(tag, list(self._words[at : at + length])))
         return length
 
-    def _order(self, at: int, length: int) -> int:
-        """A verb that asks for the absence of what follows, or the beginning of a name: `drop tower ride`."""
-        if not self._items and not may_order(self._words, at, length, self._lexicon):
-            self._keep(at, length)
-            self._items[-1].doubtful = True
-            return length
-        self._put("without", at, length)
-        self._items[-1].order = True
-        return length
+    def _nobody(self, at: int, length: int) -> int:
+        """`nobody is …`: no people."""
+        last = self._words[at + length - 1]
+        self._put("no", at, length)
+        self._items.append(Item("words", [Word("people", last.start, last.end, instead="people")]))
+        said = self._low[at + length : at + length + 1]
+        return length + 1 if said in (["is"], ["are"], ["was"], ["were"]) else length
 
-    def _cue(self, tag: str, at: int, length: int) -> int:
-        if tag == "nobody":
-            last = self._words[at + length - 1]
-            self._items.append(Item("no", list(self._words[at : at + length])))
-            self._items.append(Item("words", [Word("people", last.start, last.end, instead="people")]))
-            return length + (self._low[at + length : at + length + 1] in (["is"], ["are"], ["was"], ["were"]))
+    def _operator(self, tag: Tag, at: int, length: int) -> int:
         self._put(tag, at, length)
         self._items[-1].doubtful = at > 0 and self._low[at] == "ignoring"
         phrase = " ".join(self._low[at : at + length])
@@ -133,6 +231,17 @@ class _Tagger:
     def _negates(self, at: int) -> bool:
         """Whether a negation in words begins here."""
         return self._lexicon.cues.match(self._low, at)[1] in (*NEGATIONS, "nobody")
+
+    def _is_meant(self, tag: str, at: int, length: int) -> bool:
+        """Whether a cue is one here."""
+        if tag == "not" and self._low[at] in ("do", "does", "did"):
+            host = self._items[-1].words if tag_at(self._items, len(self._items) - 1) == "words" else []
+            return len(host) < 4 or host[-1].low in ("that", "which", "who", "it", "they")
+        if tag in NEGATIONS and is_title(self._words, at, length, self._lexicon):
+            return False
+        if self._low[at + length - 1] == "never":
+            return self._begins()
+        return means_it(self._low, at, length, self._lexicon)
 
     def _begins(self) -> bool:
         """Whether a request may begin here."""
@@ -165,114 +274,3 @@ class _Tagger:
         length, _ = self._lexicon.requests.match(self._low, at)
         again = any(word.low == "show" for item in self._items if item.tag in NEGATIONS for word in item.words)
         return at + length < len(self._low) and (length > 1 or (again and self._low[at] == "show"))
-
-    def _means_it(self, tag: str, at: int, length: int) -> bool:
-        low = self._low
-        before = low[at - 1] if at else ""
-        after = low[at + length] if at + length < len(low) else ""
-        if tag == "not" and low[at] in ("do", "does", "did"):
-            host = self._items[-1].words if self._items and self._items[-1].tag == "words" else []
-            return len(host) < 4 or host[-1].low in ("that", "which", "who", "it", "they")
-        if tag in NEGATIONS and is_title(self._words, at, length, self._lexicon):
-            return False
-        match low[at + length - 1]:
-            case "no" | "not" if after.endswith("er") and low[at + length + 1 : at + length + 2] == ["than"]:
-                return False  # "no bigger than a cat"
-            case "no" if length == 1:
-                numbered = after[:1].isdigit() or (after == "." and low[at + 2 : at + 3] and low[at + 2].isdigit())
-                return after not in ("a", "an", "the") and not numbered
-            case "not":
-                return after not in ("to", "certain", "sure") and not (length == 1 and before in _MODALS)
-            case "never":
-                return self._begins()
-            case "the" if low[at] == "hold":
-                return before not in ("to", "they", "we", "who", "that") and 0 < at < 5
-            case "of":
-                return after not in ("which", "whom", "them", "us", "it")
-            case "ignoring":  # "cars, ignoring trucks", not "a man on a bench, ignoring his phone"
-                return not before or (before == "," and after not in self._lexicon.words("quantity"))
-            case "zero":
-                return means_none(low, at, self._lexicon)
-            case "missing" if length == 1:
-                return before not in self._lexicon.words("quantity") and bool(after)
-            case "minus" | "plus":
-                return bool(before) and not after[:1].isdigit()
-            case "0":
-                return after.isalpha()
-            case "&" | "+" | "n":
-                return bool(before) and bool(after)
-            case "while" | "though" | "although" | "yet" | "however" | "whereas":
-                return bool(before)
-        return True
-
-    def _absent(self, at: int) -> int:
-        """The length of a phrase such as `is missing`, where a phrase of a thing ends with it."""
-        if not self._items or self._items[-1].tag != "words":
-            return 0
-        if self._low[at] == "out":
-            return self._left_out(at)
-        length, _ = self._lexicon.absent.match(self._low, at)
-        if not length:
-            return 0
-        end = at + length
-        if self._low[end - 1] == "not" and self._lexicon.cues.match(self._low, end - 1)[1] == "emphatic":
-            return 0  # "is not missing"
-        if self._low[end : end + 2] in (["from", "the"], ["from", "a"], ["from", "this"]):
-            return length + 1
-        if self._low[end - 1] in ("missing", "absent") and self._low[end : end + 1]:
-            if self._low[end].endswith("ing") or self._low[end] in ("is", "are", "was", "were"):
-                return length
-        if end == len(self._low) or self._words[end].kind in ("mark", "dash"):
-            return length
-        closing = next((k for k in range(1, 6) if self._closes(end, k)), 0)
-        _, tag = self._lexicon.cues.match(self._low, end)
-        return length + closing if closing else length if tag in _JOINTS or tag in NEGATIONS else 0
-
-    def _left_out(self, at: int) -> int:
-        """The length of the end of `leave the cats | out`, `keep cats | out of it`; its beginning is taken away."""
-        operand = self._items[-1].words
-        length = 3 if self._low[at + 1 : at + 3] in (["of", "it"], ["of", "this"], ["of", "them"]) else 1
-        end = at + length
-        if end < len(self._low) and self._words[end].kind == "word":
-            return 0
-        verb = next((k for k, word in enumerate(operand) if word.low in ("leave", "keep")), len(operand))
-        asked = all(word.low in self._lexicon.words("request word") for word in operand[:verb])
-        if not asked or verb + 1 >= len(operand):
-            return 0
-        del operand[: verb + 1]
-        return length
-
-    def _closes(self, at: int, length: int) -> bool:
-        end = at + length
-        if end < len(self._low) and self._words[end].kind not in ("mark", "dash"):
-            return False
-        return self._lexicon.closing.match(self._low[at:end][::-1])[0] == length
-
-    def _privative(self, at: int) -> int:
-        """`dog-free`, `phone-less`, `people free`, `no-car`: an absent operand, cut out of the words around it."""
-        word, movers = self._words[at], self._lexicon.words("mover")
-        if word.low.startswith("no-") and word.low[3:] in movers:
-            self._items.append(Item("words", [word._replace(low=word.low[3:], start=word.start + 3)], negated=True))
-            return 1
-        stem, _, ending = word.low.rpartition("-")
-        if ending not in ("free", "less") or word.low in self._lexicon.words("lexical"):
-            return 0
-        free = ending == "free" and at > 0 and self._low[at - 1] in movers
-        if not stem and not (free and may_be_noun(self._low, at + 1, self._lexicon)):
-            return 0
-        if not stem and not may_be_free(self._low, at + 1, self._lexicon):  # "kids free meal"
-            self._keep(at, 1)
-            self._items[-1].doubtful = True
-            return 1
-        thing = [word._replace(low=stem, end=word.end - len(ending) - 1)] if stem else []
-        if self._items and self._items[-1].tag == "words":
-            before = self._items[-1].words
-            stops = self._lexicon.words("adjective") | self._lexicon.words("quantity") | self._lexicon.words(
-                "preposition") | self._lexicon.words("request") | {"of", "any", "me"}  # fmt: skip
-            while before and before[-1].low not in stops and before[-1].kind == "word":
-                thing.insert(0, before.pop())
-            if not before:
-                self._items.pop()
-        self._items.insert(len(self._items) - bool(self._items and self._items[-1].tag == "words"),
-                           Item("words", thing, negated=True))  # fmt: skip
-        return 1

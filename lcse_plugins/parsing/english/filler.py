@@ -50,7 +50,7 @@ class Filler:
                 return 0
         return 0
 
-    def unrequested(self, chunk: Chunk) -> Chunk:
+    def without_request(self, chunk: Chunk) -> Chunk:
         """The chunk without request frames in front, its article kept."""
         low = [word.low for word in chunk]
         at = 0
@@ -105,22 +105,22 @@ class Filler:
             chunk = chunk[:-length]
         return chunk
 
-    def pictures(self, chunk: Chunk) -> Chunk:
+    def picture_words(self, chunk: Chunk) -> Chunk:
         """The words for pictures in the chunk: absent from a wall, they are things like any other."""
         return [word for word in chunk if word.low in self._image]
 
-    def framed(self, chunk: Chunk) -> bool:
+    def starts_with_frame(self, chunk: Chunk) -> bool:
         """Whether the chunk begins like a request or with `there is`."""
         low = [word.low for word in chunk]
         return bool(low) and bool(
             self._request(low) or self._lexicon.framing.match(low)[0] or self._image_frame(low, 0) > 1
         )
 
-    def permitted(self, chunk: Chunk) -> Chunk:
+    def permitted_thing(self, chunk: Chunk) -> Chunk:
         """The thing that the chunk allows without asking for it: `dogs` in `dogs are fine`; else nothing."""
         length, _ = self._lexicon.permission.match([word.low for word in reversed(chunk)])
         return chunk[:-length] if length else []
 
-    def stated(self, chunk: Chunk) -> bool:
+    def says_present(self, chunk: Chunk) -> bool:
         """Whether the chunk already says of its thing that it is there."""
         return len(self.without_closing(chunk)) < len(chunk)

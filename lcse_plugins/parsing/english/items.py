@@ -4,13 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from lcse_plugins.parsing.english.words import Word
 
-__all__ = ["GROUPS", "NEGATIONS", "Item", "is_negation", "is_words", "negation_of", "tag_at"]
+__all__ = [
+    "GROUPS",
+    "NEGATIONS",
+    "Item",
+    "Tag",
+    "is_negation",
+    "is_paired",
+    "is_words",
+    "joints_of",
+    "negation_of",
+    "tag_at",
+]
 
-NEGATIONS = frozenset({"no", "without", "not", "neither", "not both"})
-GROUPS = frozenset({"both", "either", "exactly one"})
+Tag = Literal[
+    "words",  # an operand: the words of a thing or a scene
+    "no",  # negates the thing behind it, up to a new article: `no dogs`
+    "without",  # negates all that it lists: `without a dog or a cat`
+    "not",  # negates a thing, or what is said of one: `not a dog`, `is not red`
+    "neither",  # negates each thing of its list: `neither … nor`, `none of`
+    "not both",  # negates that the things of its list come together
+    "absent",  # negates the thing in front: `is missing`
+    "nor",  # goes on with a negated list
+    "both",  # joins its list by AND: `both … and`, `all of`
+    "either",  # joins its list by OR: `either … or`, `any of`
+    "exactly one",  # wants some but not all of its list: `only one of`
+    "exclusive",  # the same, said behind the list: `but not both`
+    "and",
+    "or",
+    "but",  # an AND that ends what a negation reaches
+    "weak and",  # an AND that binds less than `or`: a comma, `, and`
+    "weak or",  # an OR that binds less than any AND: `, or`
+    "list",  # a comma between things, with no `and` or `or` behind it
+    "comma",  # a comma of which nothing is said yet
+    "stop",  # the end of a sentence or clause: a full stop, a dash
+    "open",  # an opening parenthesis
+    "close",  # a closing one
+]
+"""What an item is."""
+
+NEGATIONS: frozenset[Tag] = frozenset({"no", "without", "not", "neither", "not both"})
+GROUPS: frozenset[Tag] = frozenset({"both", "either", "exactly one"})
+_AND: frozenset[Tag] = frozenset({"and"})
+_OR: frozenset[Tag] = frozenset({"or"})
+_LOOSE: frozenset[Tag] = frozenset({"or", "nor", "and", "list"})
 
 
 @dataclass(slots=True)
@@ -18,7 +59,7 @@ class Item:
     """An operand or an operator.
 
     Attributes:
-        tag: `words` for an operand, else the name of the table its cue stands in, or `comma`, `stop`, `open`, `close`.
+        tag: what it is; for a cue, the name of the table that it stands in.
         words: its words.
         negated: the operand is said to be absent.
         framed: the operator brought its own opening: `and with`, `but there is`.
@@ -28,7 +69,7 @@ class Item:
         doubtful: one may doubt where the operand ends, or that it is read as it should be.
     """
 
-    tag: str
+    tag: Tag
     words: list[Word] = field(default_factory=list)
     negated: bool = False
     framed: bool = False
@@ -38,7 +79,7 @@ class Item:
     doubtful: bool = False
 
 
-def tag_at(items: Sequence[Item], at: int) -> str:
+def tag_at(items: Sequence[Item], at: int) -> Tag | Literal[""]:
     """The tag of an item, or an empty text outside the row."""
     return items[at].tag if 0 <= at < len(items) else ""
 
@@ -62,3 +103,15 @@ def negation_of(items: Sequence[Item], at: int) -> int | None:
         at -= 2
         listed = True
     return at - 1 if tag_at(items, at - 1) in NEGATIONS else None
+
+
+def is_paired(item: Item) -> bool:
+    """Whether this is the `either` of `either … or`, and not `any of`."""
+    return item.tag == "either" and item.words[-1].low == "either"
+
+
+def joints_of(item: Item) -> frozenset[Tag]:
+    """What joins the things of a group."""
+    if item.tag in ("both", "not both"):
+        return _AND
+    return _OR if is_paired(item) else _LOOSE

@@ -41,7 +41,8 @@ def is_title(words: Sequence[Word], at: int, length: int, lexicon: Lexicon) -> b
     if not at or not words[at].capital or not words[at - 1].capital:
         return False
     end = at + length
-    end += end < len(words) and words[end].low in ("a", "an", "the")
+    if end < len(words) and words[end].low in ("a", "an", "the"):
+        end += 1
     start = end
     while end < len(words) and words[end].capital:
         end += 1

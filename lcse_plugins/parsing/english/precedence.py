@@ -6,11 +6,23 @@ From weak to strong: `, or`; then `but`, `, and` and sentence ends; then `or`; t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
 from lcse_plugins.errors import QueryTooComplex
 from lcse_plugins.parsing.english.concepts import ConceptMaker
-from lcse_plugins.parsing.english.items import GROUPS, NEGATIONS, Item, is_negation, is_words, tag_at
+from lcse_plugins.parsing.english.items import (
+    GROUPS,
+    NEGATIONS,
+    Item,
+    Tag,
+    is_negation,
+    is_paired,
+    is_words,
+    joints_of,
+    tag_at,
+)
+from lcse_plugins.parsing.english.nodes import grouped, joined, negated, some_not_all
 from lcse_plugins.parsing.english.phrases import Phrases
 from lcse_plugins.parsing.english.reach import group_goes_on, negation_goes_on
 from lcse_plugins.parsing.english.words import Chunk
@@ -18,8 +30,7 @@ from lcse_plugins.query import MAX_DEPTH, And, Concept, Not, Or, Query
 
 __all__ = ["TreeBuilder"]
 
-_LOOSE = frozenset({"or", "nor", "and", "list"})
-_OPENERS = NEGATIONS | GROUPS | {"words", "open"}
+_OPENERS: frozenset[Tag] = frozenset({"words", "open", *NEGATIONS, *GROUPS})
 
 
 class TreeBuilder:
@@ -47,13 +58,17 @@ class TreeBuilder:
 
     def build(self) -> Query | None:
         """The tree of all items; None when they name nothing."""
+        return self._until("")
+
+    def _until(self, end: Tag | Literal[""]) -> Query | None:
+        """The tree of all items in front of an item with this tag, or of all that are left."""
         parts: list[Query | None] = []
-        while self._at < len(self._items):
+        while self._at < len(self._items) and self._peek() != end:
             before = self._at
             parts.append(self._weak_or())
             if self._at == before:
                 self._at += 1
-        return _joined(And, parts)
+        return joined(And, parts)
 
     def _weak_or(self) -> Query | None:
         parts = [self._weak_and()]
@@ -61,7 +76,7 @@ class TreeBuilder:
             self.logic = True
             self._at += 1
             parts.append(self._weak_and())
-        return _joined(Or, parts)
+        return joined(Or, parts)
 
     def _weak_and(self) -> Query | None:
         parts = [self._or()]
@@ -74,14 +89,14 @@ class TreeBuilder:
                 self._at += 1
                 last = parts[-1]
                 if isinstance(last, And | Or) and all(isinstance(child, Concept) for child in last.children):
-                    parts[-1] = _one_of(Or(last.children))
+                    parts[-1] = some_not_all(Or(last.children))
             else:
-                return _joined(And, parts)
+                return joined(And, parts)
 
     def _or(self) -> Query | None:
         first = self._and()
         if self._peek() not in ("or", "nor"):
-            return _joined(And, first.parts)
+            return joined(And, first.parts)
         self.logic = True
         rows = [first]
         while self._peek() in ("or", "nor"):
@@ -97,8 +112,8 @@ class TreeBuilder:
                 lifted, last.parts[1:] = last.parts[1:], []
             if len(last.parts) == 1:
                 alternatives = self._maker.concepts([row.chunk for row in rows if row.chunk is not None])
-                return _joined(And, [_joined(Or, alternatives), *lifted])
-        return _joined(Or, [_joined(And, row.parts) for row in rows])
+                return joined(And, [joined(Or, alternatives), *lifted])
+        return joined(Or, [joined(And, row.parts) for row in rows])
 
     def _and(self) -> _Row:
         chunk = self._items[self._at].words if is_words(self._items, self._at) else None
@@ -133,19 +148,14 @@ class TreeBuilder:
         self._at += 1
         match item.tag:
             case "words":
-                if self._peek() in GROUPS and self._phrases.acts(item.words):
+                if self._peek() in GROUPS and self._phrases.ends_in_verb(item.words):
                     return self._group(self._items[self._at], stem=self._phrases.content(item.words))
                 concept = self._maker.concept(item.words, absent=item.negated)
                 return Not(concept) if concept is not None and item.negated else concept
             case "open":
-                inside: list[Query | None] = []
-                while self._at < len(self._items) and self._peek() != "close":
-                    before = self._at
-                    inside.append(self._weak_or())
-                    if self._at == before:
-                        self._at += 1
+                inside = self._until("close")
                 self._at += 1
-                return _joined(And, inside)
+                return inside
             case "neither" if self._undoes():  # "none of the pictures without dogs"
                 return self._negation()
             case "both" | "either" | "exactly one" | "neither" | "not both":
@@ -159,46 +169,41 @@ class TreeBuilder:
         """The list behind `both`, `either`, `neither`, `not both`; `stem` is said of each of its things."""
         self._at += 1
         self.logic = True
-        loose = item.tag == "neither" or (item.tag != "both" and item.words[-1].low != "either")
-        joints = {"both": {"and"}, "not both": {"and"}}.get(item.tag, _LOOSE if loose else {"or"})
-        parts: list[Query | None] = []
-        chunks: list[Chunk] = []
-        closed = False
         self._in_either += 1
-        while True:
-            whole = item.tag == "either" and not loose and (self._or_ahead() or len(chunks) < len(parts))
-            if is_words(self._items, self._at) and not is_negation(self._items, self._at + 1):
-                chunks.append(self._items[self._at].words)
-            if whole:
-                parts.append(_joined(And, self._and().parts))
-                if len(chunks) and isinstance(parts[-1], And):
-                    chunks.pop()
-            else:
-                parts.append(self._factor())
-            if self._peek() not in joints:
-                break
-            if item.tag == "neither":
-                goes_on, doubt = group_goes_on(self._items, self._at, self._phrases, closed=closed)
-                self._maker.ambiguous |= doubt
-                if not goes_on:
-                    break
-                closed |= self._peek() in ("or", "nor")
-            self._at += 1
+        parts, chunks = self._listed(item)
         self._in_either -= 1
+        if len(chunks) == len(parts) == 1:  # "both red and blue balls"
+            chunks = self._phrases.split_sorts(chunks[0])
+            parts *= len(chunks)
         if len(chunks) == len(parts):
             absent = item.tag in ("neither", "not both")
             parts[:] = self._maker.concepts([[*(stem or ()), *chunk] for chunk in chunks], absent=absent, marked=True)
-        match item.tag:
-            case "both":
-                return _joined(And, parts)
-            case "either":
-                return _joined(Or, parts)
-            case "exactly one":
-                together = _joined(Or, parts)
-                return _one_of(together) if isinstance(together, Or) else together
-            case "neither":
-                return _negated(_joined(Or, parts))
-        return _negated(_joined(And, parts))
+        return grouped(item.tag, parts)
+
+    def _listed(self, item: Item) -> tuple[list[Query | None], list[Chunk]]:
+        """The things of a group as trees, and the words of those that are nothing but words."""
+        parts: list[Query | None] = []
+        chunks: list[Chunk] = []
+        closed = False
+        while True:
+            whole = is_paired(item) and (self._or_ahead() or len(chunks) < len(parts))  # "either a dog and a cat or …"
+            if is_words(self._items, self._at) and not is_negation(self._items, self._at + 1):
+                chunks.append(self._items[self._at].words)
+            if whole:
+                parts.append(joined(And, self._and().parts))
+                if chunks and isinstance(parts[-1], And):
+                    chunks.pop()
+            else:
+                parts.append(self._factor())
+            if self._peek() not in joints_of(item) or (item.tag == "neither" and not self._neither_goes_on(closed)):
+                return parts, chunks
+            closed |= self._peek() in ("or", "nor")
+            self._at += 1
+
+    def _neither_goes_on(self, closed: bool) -> bool:
+        goes_on, doubt = group_goes_on(self._items, self._at, self._phrases, closed=closed)
+        self._maker.ambiguous |= doubt
+        return goes_on
 
     def _or_ahead(self) -> bool:
         """Whether an `or` follows before the clause ends."""
@@ -214,7 +219,7 @@ class TreeBuilder:
         odd = True
         while (pictures := self._undoes()) or self._peek() in ("no", "without", "not"):
             before = self._items[self._at - 1].words  # "no image with" (no dog)
-            self.undone |= pictures or self._peek() == "without" or bool(self._phrases.pictures(before))
+            self.undone |= pictures or self._peek() == "without" or bool(self._phrases.picture_words(before))
             odd ^= not pictures
             self._at += 1
         if not is_words(self._items, self._at):
@@ -223,24 +228,26 @@ class TreeBuilder:
             self._maker.ambiguous |= inner is None  # "dog yes, cat no"
             if all_of and isinstance(inner, And):  # "lacking both a bed and a window"
                 inner = Or(inner.children)
-            return _negated(inner) if odd else inner
-        cue, chunks = self._at - 1, [self._items[self._at].words]
+            return negated(inner) if odd else inner
+        cue, things = self._at - 1, [self._items[self._at].words]
         self._at += 1
         marked = self._peek() == "nor"
         while self._reaches(cue):
-            chunks.append(self._items[self._at + 1].words)
+            things.append(self._items[self._at + 1].words)
             self._at += 2
+        chunks = [chunk for thing in things for chunk in self._phrases.split_sorts(thing)]
+        self._maker.ambiguous |= len(chunks) > len(things)  # "no red and white flowers"
         self._maker.ambiguous |= self._peek() == "without"  # "no dogs without leashes"
         self._maker.ambiguous |= not odd and (len(chunks) > 1 or self._peek() == "or")
-        inner = _joined(Or, self._maker.concepts(chunks, absent=odd, marked=marked))
-        return _negated(inner) if odd else inner
+        inner = joined(Or, self._maker.concepts(chunks, absent=odd, marked=marked))
+        return negated(inner) if odd else inner
 
     def _undoes(self) -> bool:
         """Whether the negation just read speaks of pictures only, and the next one of what they lack."""
         if not is_words(self._items, self._at) or not is_negation(self._items, self._at + 1):
             return False
         words = self._items[self._at].words
-        if not self._phrases.pictures(words) or self._phrases.content(words):
+        if not self._phrases.picture_words(words) or self._phrases.content(words):
             return False
         hosted = is_words(self._items, self._at - 2) and bool(self._phrases.content(self._items[self._at - 2].words))
         self._maker.ambiguous |= hosted  # "a room with no pictures without frames"
@@ -267,21 +274,3 @@ class _Row:
         self.parts = parts
         self.chunk = chunk
         self.trailing = True
-
-
-def _joined(kind: Callable[[tuple[Query, ...]], Query], parts: Sequence[Query | None]) -> Query | None:
-    """One node of the parts that say anything; nested groups of its own kind become its children."""
-    flat: list[Query] = []
-    for part in parts:
-        if part is not None:
-            flat.extend(part.children if isinstance(part, And | Or) and type(part) is kind else (part,))
-    return flat[0] if len(flat) == 1 else kind(tuple(flat)) if flat else None
-
-
-def _negated(query: Query | None) -> Query | None:
-    return None if query is None else Not(query)
-
-
-def _one_of(query: Or) -> Query:
-    """Some, but not all."""
-    return And((query, Or(tuple(Not(child) for child in query.children))))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from lcse_plugins.parsing.english.lexicon import Lexicon
 
-__all__ = ["Chunk", "Word", "join", "split_words", "trimmed"]
+__all__ = ["Chunk", "Kind", "Word", "join", "split_words", "trimmed", "unpaired"]
 
 _WORD = re.compile(
     r"""  (?P<quoted> "[^"]*" | “[^“”]*” | «[^«»]*» | (?<!\w)'[^'\n]{2,80}'(?!\w) )
@@ -21,9 +21,21 @@ _WORD = re.compile(
         | (?P<mark>   \S )""",
     re.VERBOSE,
 )
-_TRIMMINGS = ("mark", "dash", "emoji")
+_TRIMMINGS: tuple[Kind, ...] = ("mark", "dash", "emoji")
 _ABOUT = frozenset({"in", "on", "at", "with", "near", "by", "of"})
 _APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ´`", "'"))
+
+
+Kind = Literal[
+    "word",
+    "quoted",  # a text in quotation marks, as one word
+    "smiley",  # `:)`
+    "emoji",
+    "dash",  # one that stands by itself
+    "mark",  # any other sign
+    "joint",  # an `and` or a comma between attributes that share a noun: `red and white flowers`
+]
+"""What a word is."""
 
 
 class Word(NamedTuple):
@@ -33,7 +45,7 @@ class Word(NamedTuple):
         low: what it is compared by: lower case, spelling repaired, contractions opened.
         start: where it begins in the text.
         end: where it ends.
-        kind: `word`, `quoted`, `smiley`, `emoji`, `dash` or `mark`.
+        kind: what it is.
         instead: the text to use for it, where that is not the text it stands for.
         capital: whether it is written with one capital in front.
     """
@@ -41,7 +53,7 @@ class Word(NamedTuple):
     low: str
     start: int
     end: int
-    kind: str = "word"
+    kind: Kind = "word"
     instead: str | None = None
     capital: bool = False
 
@@ -54,7 +66,7 @@ def split_words(text: str, lexicon: Lexicon) -> list[Word]:
     """The words of `text`; a contraction gives several words at one place."""
     found: list[Word] = []
     for match in _WORD.finditer(text):
-        kind = match.lastgroup or "mark"
+        kind = cast("Kind", match.lastgroup)
         low = _compared(match[0]) if kind == "word" else match[0].removesuffix("\ufe0f")
         if match[0] == "&":
             kind, low = "word", "&" if _in_name(text, match.start()) else "and"
@@ -62,6 +74,19 @@ def split_words(text: str, lexicon: Lexicon) -> list[Word]:
             capital = match[0][0].isupper() and not match[0].isupper()
             found.append(Word(part, match.start(), match.end(), kind, capital=capital))
     return found
+
+
+def unpaired(words: Chunk) -> Chunk:
+    """The parentheses among the words that are never closed, or close nothing."""
+    opened: Chunk = []
+    found: Chunk = []
+    for word in words:
+        if word.kind == "mark" and word.low == "(":
+            opened.append(word)
+        elif word.kind == "mark" and word.low == ")":
+            found += [word] if not opened else []
+            opened = opened[:-1]
+    return found + opened
 
 
 def _compared(text: str) -> str:

@@ -1,0 +1,73 @@
+"""Absence that is said behind a thing or in one word: `is missing`, `leave … out`, `dog-free`, `people free`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from lcse_plugins.parsing.english.items import NEGATIONS, Item, is_words
+from lcse_plugins.parsing.english.lexicon import Lexicon
+from lcse_plugins.parsing.english.words import Chunk, Word
+
+__all__ = ["absence_length", "left_out_length", "put_absent"]
+
+_JOINTS = frozenset({"and", "or", "but", "nor", "exclusive"})
+_BE = frozenset({"is", "are", "was", "were"})
+_LONGEST_CLOSING = 5
+
+
+def absence_length(words: Sequence[Word], low: Sequence[str], at: int, lexicon: Lexicon) -> int:
+    """The length of a phrase such as `is missing`, where a phrase of a thing ends with it; else 0."""
+    length, _ = lexicon.absent.match(low, at)
+    end = at + length
+    if not length or (low[end - 1] == "not" and lexicon.cues.match(low, end - 1)[1] == "emphatic"):
+        return 0  # "is not missing"
+    if low[end : end + 2] in (["from", "the"], ["from", "a"], ["from", "this"]):
+        return length + 1
+    if _ends_clause(words, end):
+        return length
+    if low[end - 1] in ("missing", "absent") and (low[end].endswith("ing") or low[end] in _BE):
+        return length
+    closing = next((k for k in range(1, _LONGEST_CLOSING + 1) if _closes(words, low, end, k, lexicon)), 0)
+    _, tag = lexicon.cues.match(low, end)
+    return length + closing if closing or tag in _JOINTS or tag in NEGATIONS else 0
+
+
+def _ends_clause(words: Sequence[Word], end: int) -> bool:
+    return end >= len(words) or words[end].kind in ("mark", "dash")
+
+
+def _closes(words: Sequence[Word], low: Sequence[str], at: int, length: int, lexicon: Lexicon) -> bool:
+    """Whether these words are filler that ends the clause: `(is missing) in the picture`."""
+    end = at + length
+    return _ends_clause(words, end) and lexicon.closing.match(low[at:end][::-1])[0] == length
+
+
+def left_out_length(words: Sequence[Word], low: Sequence[str], at: int, operand: Chunk, lexicon: Lexicon) -> int:
+    """The length of the end of `leave the cats | out`, `keep cats | out of it`; the operand loses the beginning."""
+    length = 3 if low[at + 1 : at + 3] in (["of", "it"], ["of", "this"], ["of", "them"]) else 1
+    if at + length < len(low) and words[at + length].kind == "word":
+        return 0
+    verb = next((k for k, word in enumerate(operand) if word.low in ("leave", "keep")), len(operand))
+    asked = all(word.low in lexicon.words("request word") for word in operand[:verb])
+    if not asked or verb + 1 >= len(operand):
+        return 0
+    del operand[: verb + 1]
+    return length
+
+
+def put_absent(items: list[Item], thing: Chunk, lexicon: Lexicon) -> None:
+    """Put down an absent thing, with the nouns in front of it: `a sunny | parking meter-free` street."""
+    rest = items.pop() if is_words(items, len(items) - 1) else Item("words")
+    ends = _ends_of_nouns(lexicon)
+    while rest.words and rest.words[-1].low not in ends and rest.words[-1].kind == "word":
+        thing = [rest.words.pop(), *thing]
+    items.append(Item("words", thing, negated=True))
+    if rest.words:
+        items.append(rest)
+
+
+@lru_cache(maxsize=1)
+def _ends_of_nouns(lexicon: Lexicon) -> frozenset[str]:
+    tables = ("adjective", "quantity", "preposition", "request")
+    return frozenset({"of", "any", "me"}).union(*(lexicon.words(table) for table in tables))
