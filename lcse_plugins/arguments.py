@@ -16,22 +16,22 @@ Picture = TypeVar("Picture")
 
 
 def is_whole(value: object) -> bool:
-    """Whether it is an integer, numpy's included; True and False are none."""
+    """Whether a value is an integer, numpy's included; True and False do not count."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_count(name: str, value: int) -> None:
-    """Refuse what is no positive whole number.
+    """Refuse what is not a positive whole number.
 
     Raises:
-        InvalidOption: it is none.
+        InvalidOption: the value is not one.
     """
     if not is_whole(value) or value < 1:
         raise InvalidOption(f"{name} is a positive whole number, not {value!r}")
 
 
 def check_limits(limit: int | None, min_truth: float | None, *, name: str = "limit") -> None:
-    """Refuse a limit that is no positive whole number, and a truth outside [0, 1]; None is no limit.
+    """Refuse a limit that is not a positive whole number, and a truth outside [0, 1]; None is no limit.
 
     Raises:
         InvalidOption: either is out of its range.
@@ -56,7 +56,7 @@ def texts_of(texts: Iterable[str], *, name: str = "texts") -> list[str]:
     """The texts, as a list.
 
     Raises:
-        InvalidOption: one string was given where a list of them is due, or what is no string.
+        InvalidOption: one string was given where a list of them is due, or the list holds other things than strings.
         QueryError: a text holds bytes that are no letters.
     """
     if isinstance(texts, str | bytes):

@@ -19,9 +19,9 @@ class Calibration:
     """Evidence of a concept is sigmoid(β (cosine - μ)).
 
     Attributes:
-        mu: the cosine at which an image is as likely to show the concept as not.
-        beta: how fast evidence grows around it.
-        encoder_id: the encoder it was fitted for; None for a preset of a whole family.
+        mu: The cosine at which an image is as likely to show the concept as not.
+        beta: How fast evidence grows around it.
+        encoder_id: The encoder it was fitted for; None for a preset of a whole family.
     """
 
     mu: float

@@ -26,7 +26,7 @@ from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
 from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.evidence import Array, Logits, gather_logits
 from lcse_plugins.logic import soft_floor, soft_logit, truth_ceiling, truth_logit
-from lcse_plugins.query import Or, Query, canonical, concepts, has_logic, leaves, ordered
+from lcse_plugins.query import Or, Query, affirms_nothing, canonical, concepts, has_logic, leaves, ordered
 
 __all__ = [
     "edits_nothing",
@@ -152,7 +152,7 @@ def leaf_weights(tree: Query, config: ScoringConfig) -> dict[str, float]:
 
 def _has_anchor(tree: Query) -> bool:
     """Whether the text of what is affirmed is a good anchor: something is, and not as one of several choices."""
-    return not isinstance(tree, Or) and not all(negated for _, negated in leaves(tree))
+    return not isinstance(tree, Or) and not affirms_nothing(tree)
 
 
 def _blend(

@@ -13,8 +13,8 @@ from lcse_plugins.edit import edits_nothing, score_ceiling, score_tree
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.evidence import ConceptEvidence, probability
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.plan import Plan, make_plan
-from lcse_plugins.query import Query, canonical, concepts, leaves, ordered
+from lcse_plugins.plan import Plan
+from lcse_plugins.query import Query, affirms_nothing, canonical, concepts, leaves, ordered
 
 __all__ = ["EncodedQuery"]
 
@@ -62,8 +62,8 @@ class EncodedQuery:
 
     @cached_property
     def affirms_nothing(self) -> bool:
-        """Whether it only says what images are not to show."""
-        return all(self.negated.values())
+        """Whether the query only says what images are not to show."""
+        return affirms_nothing(self.tree)
 
     @cached_property
     def matrix(self) -> FloatArray:
@@ -73,13 +73,13 @@ class EncodedQuery:
     @cached_property
     def plan(self) -> Plan:
         """How to find its best images in a vector index."""
-        return make_plan(
+        return Plan(
             self.tree, self.holistic_vector, self.concept_vectors, calibration=self.calibration, config=self.config
         )
 
     @cached_property
     def edits_nothing(self) -> bool:
-        """Whether every score is the holistic similarity itself."""
+        """Whether every score under the query is the holistic similarity itself."""
         return edits_nothing(self.tree, self.config)
 
     def score_similarities(self, similarities: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -89,7 +89,7 @@ class EncodedQuery:
 
     def scores(self, similarities: FloatArray) -> FloatArray:
         """(n,) scores from the same products."""
-        return self._score(similarities)[0]
+        return similarities[:, 0] if self.edits_nothing else self._score(similarities)[0]
 
     def score_ceiling(self, similarities: FloatArray) -> FloatArray:
         """(n,) numbers not below the scores, at a fraction of the work, from the same products."""
@@ -100,6 +100,9 @@ class EncodedQuery:
         return ceiling
 
     def _score(self, similarities: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if len(similarities) == 1:  # numpy adds up one image's numbers in another order than those of many
+            scores, truths = self._score(np.repeat(similarities, 2, axis=0))
+            return scores[:1], truths[:1]
         holistic, columns = self._columns(similarities)
         return score_tree(self.scored_tree, holistic, columns, calibration=self.calibration, config=self.config)
 

@@ -199,12 +199,13 @@ class ParserUnavailable(LcseError):
 
 
 class MissingExtra(LcseError, ImportError):
-    """An optional dependency is not installed; the message names the extra that brings it."""
+    """An optional dependency is not installed or too old; the message names the extra that brings it."""
 
-    def __init__(self, feature: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str, lacking: str = "an optional dependency") -> None:
         self.feature = feature
         self.extra = extra
-        super().__init__(feature, extra)
+        self.lacking = lacking
+        super().__init__(feature, extra, lacking)
 
     def __str__(self) -> str:
-        return f'{self.feature} needs an optional dependency: pip install "lcse-plugins[{self.extra}]"'
+        return f'{self.feature} needs {self.lacking}: pip install "lcse-plugins[{self.extra}]"'

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from lcse_plugins.edit import holistic_share
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.quantised import FloatRows, QuantisedRows
+from lcse_plugins.recent import Recent
 
 __all__ = ["FirstPass", "Leaders", "rounding_reach"]
 
@@ -96,9 +96,7 @@ class FirstPass:
 
     def __init__(self, rows: QuantisedRows | FloatRows, *, cached_columns: int = 0) -> None:
         self._rows: Any = rows
-        self._columns: OrderedDict[bytes, FloatArray] = OrderedDict()
-        self._cached_columns = cached_columns
-        self._lock = threading.Lock()
+        self._columns: Recent[bytes, FloatArray] = Recent(cached_columns)
         self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def leaders(self, encoded: EncodedQuery, limit: int, score_rows: _ScoreRows) -> Leaders | None:
@@ -119,7 +117,7 @@ class FirstPass:
         else:
             with ThreadPoolExecutor(len(spans)) as threads:
                 list(threads.map(lambda span: self._scan(work, span, leaders, score_rows), spans))
-        self._remember(work)
+        self._columns.keep({work.names[i]: column for i, column in {**work.known, **work.kept}.items()})
         return leaders
 
     def _prepare(self, encoded: EncodedQuery, reach: tuple[float, float]) -> _Work:
@@ -131,10 +129,10 @@ class FirstPass:
         per_error = reach[0] * (lengths[0] + missed[0]) + reach[1] * (lengths + missed)[1:].max(initial=0.0)
         constant = reach[0] * missed[0] + reach[1] * missed[1:].max(initial=0.0) + ROUNDING
         names = [b"", *(row.tobytes() for row in vectors[1:])]
-        with self._lock:
-            known = {i: self._columns[name] for i, name in enumerate(names) if name in self._columns}
+        remembered = self._columns.known(names)
+        known = {i: remembered[name] for i, name in enumerate(names) if name in remembered}
         missing = [i for i in range(len(names)) if i not in known]
-        kept = {i: np.empty(len(self._rows), np.float32) for i in missing[1:]} if self._cached_columns else {}
+        kept = {i: np.empty(len(self._rows), np.float32) for i in missing[1:]} if self._columns.size else {}
         margin = (np.float32(per_error), np.float32(constant))
         return _Work(encoded, copies.take(missing), missing, known, kept, names, margin)
 
@@ -160,14 +158,6 @@ class FirstPass:
         shares = max(1, min(self._threads, len(self._rows) // (2 * FIRST_BLOCK)))
         edges = np.linspace(0, len(self._rows), shares + 1).astype(int).tolist()
         return list(itertools.pairwise(edges))
-
-    def _remember(self, work: _Work) -> None:
-        with self._lock:
-            for i, column in {**work.known, **work.kept}.items():
-                self._columns[work.names[i]] = column
-                self._columns.move_to_end(work.names[i])
-            while len(self._columns) > self._cached_columns:
-                self._columns.popitem(last=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,16 +3,14 @@
 Every test asks two complementary queries about concepts A and B (NOT, AND, OR, BUT-NOT, NEITHER). The `pairwise`
 objective is the paper's: for one image, the query that is true must score higher than the one that is false. The
 `retrieval` objective is what a user sees: among all images, those for which a query is true must rank above the others
-(area under the ROC curve). Pairwise accuracy fixes μ well and hardly tells β; the retrieval objective tells both.
-
-The mean of the concepts' similarities stands in for that of the whole text, which is what a dual encoder makes of a
-query; in mode `anchored`, the mean of the affirmed ones.
+(area under the ROC curve). Pairwise accuracy fixes μ well and hardly tells β. The retrieval objective tells β, but
+hardly minds a μ that is far too high, where nothing counts as seen: among values of μ that serve it nearly alike,
+pairwise accuracy chooses.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -22,31 +20,24 @@ from numpy.typing import ArrayLike, NDArray
 from lcse_plugins.arguments import check_count, is_whole
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
-from lcse_plugins.edit import score_tree
 from lcse_plugins.errors import CalibrationError, InvalidOption
-from lcse_plugins.query import And, Concept, Not, Or, Query, concepts, leaves
-from lcse_plugins.ranks import mid_ranks
+from lcse_plugins.operator_tests import OperatorTest, operator_tests, pairwise_accuracy, retrieval_auc
 
-__all__ = ["GRID_BETA", "CalibrationFit", "Objective", "draw_pairs", "fit_calibration"]
+__all__ = ["GRID_BETA", "NEAR_BEST", "CalibrationFit", "Objective", "fit_calibration"]
 
 Objective = Literal["pairwise", "retrieval"]
 
 GRID_BETA = (3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 40.0, 60.0)
 GRID_MU_STEPS = 41
 
-MOST_PAIRS_SHUFFLED = 4_000_000
-"""Of up to so many pairs all are shuffled to draw some, which takes 32 MB; of more, some are drawn directly."""
+SAME = 1e-9
+"""Values of an objective that differ by less count as equal."""
 
-_A, _B = Concept("A"), Concept("B")
-_TESTS: dict[str, tuple[Query, Query]] = {
-    "NOT": (Not(_A), _A),
-    "AND": (And((_A, _B)), And((_A, Not(_B)))),
-    "OR": (Or((_A, _B)), And((Not(_A), Not(_B)))),
-    "BUT-NOT": (And((_A, Not(_B))), And((_A, _B))),
-    "NEITHER": (And((Not(_A), Not(_B))), Or((_A, _B))),
-}
-_Booleans: TypeAlias = NDArray[np.bool_]
+NEAR_BEST = 0.005
+"""How far below its best the retrieval objective may lie for pairwise accuracy to choose μ: half a point."""
+
 _Floats: TypeAlias = NDArray[np.float64]
+_Booleans: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +45,12 @@ class CalibrationFit:
     """The outcome of a grid search.
 
     Attributes:
-        calibration: the best μ and β.
-        accuracy: what the objective gave for them, in [0, 1].
-        per_operator: the same for each operator.
+        calibration: The best μ and β.
+        accuracy: What the objective gave for them, in [0, 1].
+        per_operator: The same for each operator.
         mus: (a,) μ of the grid.
         betas: (b,) β of the grid.
-        table: (a, b) objective over the grid.
+        table: (a, b) Objective over the grid.
     """
 
     calibration: Calibration
@@ -68,6 +59,14 @@ class CalibrationFit:
     mus: _Floats
     betas: _Floats
     table: _Floats
+
+    @property
+    def at_edge(self) -> tuple[str, ...]:
+        """Which of μ and β are best at the smallest or largest value tried: a better one may lie beyond."""
+        i = int(np.abs(self.mus - self.calibration.mu).argmin())
+        j = int(np.abs(self.betas - self.calibration.beta).argmin())
+        lines = {"μ": (self.mus, self.table[:, j], i), "β": (self.betas, self.table[i], j)}
+        return tuple(name for name, line in lines.items() if _rises_to_edge(*line))
 
 
 def fit_calibration(
@@ -79,6 +78,7 @@ def fit_calibration(
     config: ScoringConfig = DEFAULT_CONFIG,
     mus: Sequence[float] | None = None,
     betas: Sequence[float] = GRID_BETA,
+    near_best: float = NEAR_BEST,
     max_pairs: int = 60,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -93,8 +93,10 @@ def fit_calibration(
         config: The mode and aggregation to fit for.
         mus: Values of μ to try; by default 41 between the 1st and 99th percentile of the similarities.
         betas: Values of β to try.
+        near_best: How far below its best the retrieval objective may lie where pairwise accuracy chooses μ; 0 takes the
+            best alone. Not used by `pairwise`.
         max_pairs: Pairs of concepts drawn for the tests.
-        seed: Of that draw.
+        seed: Seed of that draw.
         progress: Called with (done, total) grid cells.
 
     Raises:
@@ -107,6 +109,8 @@ def fit_calibration(
         raise InvalidOption("give at least one μ and one β to try")
     if not is_whole(seed) or seed < 0:
         raise InvalidOption(f"seed is a whole number and not negative, not {seed!r}")
+    if not near_best >= 0:
+        raise InvalidOption(f"near_best is not negative, not {near_best!r}")
     if config.mode == "holistic":
         raise InvalidOption("mode holistic uses neither μ nor β; fit for another")
     if objective not in get_args(Objective):
@@ -114,16 +118,16 @@ def fit_calibration(
     low, high = np.percentile(table, [1, 99])
     grid_mu = np.linspace(low, high, GRID_MU_STEPS) if mus is None else np.asarray(mus, dtype=np.float64)
     grid_beta = np.asarray(betas, dtype=np.float64)
-    tests = _tests(table, truth, max_pairs=max_pairs, seed=seed)
-    measure = _pairwise if objective == "pairwise" else _retrieval
-    quality = np.zeros((len(grid_mu), len(grid_beta), len(tests)))
-    for done, (i, j) in enumerate(itertools.product(range(len(grid_mu)), range(len(grid_beta)))):
-        trial = Calibration(mu=float(grid_mu[i]), beta=float(grid_beta[j]))
-        quality[i, j] = [measure(test, trial, config) for test in tests.values()]
-        if progress is not None:
-            progress(done + 1, len(grid_mu) * len(grid_beta))
+    tests = operator_tests(table, truth, max_pairs=max_pairs, seed=seed)
+    grid = _Grid(grid_mu, grid_beta, tests, config)
+    everywhere = np.ones((len(grid_mu), len(grid_beta)), dtype=bool)
+    quality = grid.measured(pairwise_accuracy if objective == "pairwise" else retrieval_auc, everywhere, progress)
     mean = quality.mean(axis=2)
     i, j = _middle_of_best(mean)
+    if objective == "retrieval" and near_best:
+        accuracy = grid.measured(pairwise_accuracy, mean >= mean.max() - near_best)
+        i, _ = _middle_of_best(accuracy.mean(axis=2))
+        j = _middle(mean[i] >= mean[i].max() - SAME)
     return CalibrationFit(
         calibration=Calibration(mu=float(grid_mu[i]), beta=float(grid_beta[j]), encoder_id=encoder_id),
         accuracy=float(mean[i, j]),
@@ -135,96 +139,49 @@ def fit_calibration(
 
 
 @dataclass(frozen=True, eq=False)
-class _Test:
-    """One operator over pairs of concepts: (pairs, n) similarities, and where the query and its contrast are true."""
+class _Grid:
+    """Values of μ and β to try, and the tests that judge them."""
 
-    said: Query
-    contrast: Query
-    similarities: dict[str, _Floats]
-    said_true: _Booleans
-    contrast_true: _Booleans
+    mus: _Floats
+    betas: _Floats
+    tests: Mapping[str, OperatorTest]
+    config: ScoringConfig
 
-
-def _tests(table: _Floats, truth: _Booleans, *, max_pairs: int, seed: int) -> dict[str, _Test]:
-    usable = [c for c in range(truth.shape[1]) if 0 < truth[:, c].sum() < len(truth)]
-    if len(usable) < 2:
-        raise CalibrationError(
-            "the tests need at least two concepts, each shown by some images and not by others; label more images"
-        )
-    first, second = np.array(usable)[draw_pairs(len(usable), max_pairs, seed=seed)].T
-    similar = {"A": table[:, first].T, "B": table[:, second].T}
-    shown = {"A": truth[:, first].T, "B": truth[:, second].T}
-    tests = {}
-    for name, (said, contrast) in _TESTS.items():
-        said_true, contrast_true = _holds(said, shown), _holds(contrast, shown)
-        if (said_true & ~contrast_true).any() and (contrast_true & ~said_true).any():
-            tests[name] = _Test(said, contrast, similar, said_true, contrast_true)
-    return tests
-
-
-def draw_pairs(items: int, most: int, *, seed: int) -> NDArray[np.int64]:
-    """(k, 2) distinct ordered pairs of different items, at most so many, without listing all there are."""
-    rng, others = np.random.default_rng(seed), items - 1
-    total = items * others
-    if total <= MOST_PAIRS_SHUFFLED:
-        chosen = rng.permutation(total)[:most]
-    else:
-        chosen = rng.choice(total, min(most, total), replace=False)
-    first, second = np.divmod(chosen, others)
-    return np.stack([first, second + (second >= first)], axis=1)
-
-
-def _holds(query: Query, shown: dict[str, _Booleans]) -> _Booleans:
-    match query:
-        case Concept(text):
-            return shown[text]
-        case Not(child):
-            return ~_holds(child, shown)
-        case And(children):
-            return np.asarray(np.all([_holds(child, shown) for child in children], axis=0))
-        case Or(children):
-            return np.asarray(np.any([_holds(child, shown) for child in children], axis=0))
-        case _:
-            raise AssertionError("the tests hold no other nodes")
-
-
-def _pairwise(test: _Test, calibration: Calibration, config: ScoringConfig) -> float:
-    """Share of images for which the true query of the two scores higher, each truth weighing the same."""
-    margin = _score(test.said, test, calibration, config) - _score(test.contrast, test, calibration, config)
-    said, contrast = test.said_true & ~test.contrast_true, test.contrast_true & ~test.said_true
-    right_said = np.mean(margin[said] > 0) + 0.5 * np.mean(margin[said] == 0)
-    right_contrast = np.mean(margin[contrast] < 0) + 0.5 * np.mean(margin[contrast] == 0)
-    return float(right_said + right_contrast) / 2.0
-
-
-def _retrieval(test: _Test, calibration: Calibration, config: ScoringConfig) -> float:
-    """Mean over pairs of the chance that an image for which the query is true ranks above one for which it is not.
-
-    Images that score alike share the middle of their ranks.
-    """
-    scores = _score(test.said, test, calibration, config)
-    true = test.said_true.sum(axis=1)
-    false = test.said_true.shape[1] - true
-    some = (true > 0) & (false > 0)
-    above = (mid_ranks(scores) * test.said_true).sum(axis=1) - true * (true + 1) / 2.0
-    return float(np.mean(above[some] / (true * false)[some]))
-
-
-def _score(query: Query, test: _Test, calibration: Calibration, config: ScoringConfig) -> _Floats:
-    similar = {name: test.similarities[name] for name in concepts(query)}
-    affirmed = [similar[leaf.text] for leaf, negated in leaves(query) if not negated]
-    heard = affirmed if config.mode == "anchored" and affirmed else list(similar.values())
-    holistic = np.mean(heard, axis=0)
-    scores: _Floats = score_tree(query, holistic, similar, calibration=calibration, config=config)[0]
-    return scores
+    def measured(
+        self,
+        measure: Callable[[OperatorTest, Calibration, ScoringConfig], float],
+        cells: _Booleans,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> _Floats:
+        """(a, b, tests) what a measure gives for some cells of the grid; elsewhere -1."""
+        quality = np.full((*cells.shape, len(self.tests)), -1.0)
+        chosen = np.argwhere(cells).tolist()
+        for done, (i, j) in enumerate(chosen, start=1):
+            trial = Calibration(mu=float(self.mus[i]), beta=float(self.betas[j]))
+            quality[i, j] = [measure(test, trial, self.config) for test in self.tests.values()]
+            if progress is not None:
+                progress(done, len(chosen))
+        return quality
 
 
 def _middle_of_best(table: _Floats) -> tuple[int, int]:
     """The cell in the middle of the plateau that cannot be told from the best."""
-    near_best = table >= table.max() - 1e-9
-    column = int(np.argmax(near_best.sum(axis=0)))
-    rows = np.flatnonzero(near_best[:, column])
-    return int(rows[len(rows) // 2]), column
+    best = table >= table.max() - SAME
+    column = int(np.argmax(best.sum(axis=0)))
+    return _middle(best[:, column]), column
+
+
+def _rises_to_edge(tried: _Floats, values: _Floats, chosen: int) -> bool:
+    """Whether the one chosen is the smallest or largest tried, and its only neighbour is worse."""
+    order = np.argsort(tried).tolist()
+    neighbours = {order[0]: order[1], order[-1]: order[-2]} if len(order) > 1 else {}
+    return chosen in neighbours and bool(values[chosen] > values[neighbours[chosen]] + SAME)
+
+
+def _middle(chosen: _Booleans) -> int:
+    """Where the middle one of those chosen stands."""
+    places = np.flatnonzero(chosen)
+    return int(places[len(places) // 2])
 
 
 def _checked(similarities: ArrayLike, labels: ArrayLike) -> tuple[_Floats, _Booleans]:

@@ -11,14 +11,18 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from array_api_compat import array_namespace
 
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.evidence import Array, Logits, probability
-from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, ordered
+from lcse_plugins.query import And, Group, Plain, Query, canonical, fold, ordered
 
 __all__ = ["evaluate", "power_mean", "soft_floor", "soft_logit", "truth_ceiling", "truth_logit"]
+
+LARGEST_EXPONENT = 1e6
+"""Beyond it an exponent counts as infinite, for float32 could not hold what it makes of a logarithm."""
 
 
 def evaluate(query: Query, logits: Logits, *, config: ScoringConfig) -> Array:
@@ -39,15 +43,7 @@ def truth_logit(tree: Query, logits: Logits, *, config: ScoringConfig) -> Array:
     Children are combined in the order in which they stand: give `ordered(tree)` for results that do not depend on how
     the query was written, to the last bit.
     """
-    match tree:
-        case Concept(text):
-            return logits[text]
-        case Not(Concept(text)):
-            return -logits[text]
-        case And(children) | Or(children) | Plain(children):
-            return _combine(tree, [truth_logit(child, logits, config=config) for child in children], config)
-        case Not():
-            raise AssertionError("negation stands at the leaves of a canonical tree")
+    return fold(tree, partial(_leaf_logit, logits), lambda group, parts: _combine(group, parts, config))
 
 
 def soft_logit(logits: Sequence[Array]) -> Array:
@@ -60,23 +56,18 @@ def truth_ceiling(tree: Query, logits: Logits, *, config: ScoringConfig) -> Arra
 
     Not for the `probabilistic` aggregator, whose OR exceeds its children.
     """
-    match tree:
-        case Concept(text):
-            return logits[text]
-        case Not(Concept(text)):
-            return -logits[text]
-        case And(children) | Or(children) | Plain(children):
-            parts = [truth_ceiling(child, logits, config=config) for child in children]
-        case Not():
-            raise AssertionError("negation stands at the leaves of a canonical tree")
-    xp = array_namespace(*parts)
-    if isinstance(tree, And) and config.aggregator == "minmax":
-        return functools.reduce(xp.minimum, parts)
-    if isinstance(tree, And) and config.gamma_and == -1.0:
-        # -log mean w is at most the mean of the -log w, and at most the smallest of them + log m.
-        mean = sum(parts[1:], parts[0]) / len(parts)
-        return xp.minimum(mean, functools.reduce(xp.minimum, parts) + math.log(len(parts)))
-    return functools.reduce(xp.maximum, parts)
+
+    def group(node: Group, parts: list[Array]) -> Array:
+        xp = array_namespace(*parts)
+        if isinstance(node, And) and config.aggregator == "minmax":
+            return functools.reduce(xp.minimum, parts)
+        if isinstance(node, And) and config.gamma_and == -1.0:
+            # -log mean w is at most the mean of the -log w, and at most the smallest of them + log m.
+            mean = sum(parts[1:], parts[0]) / len(parts)
+            return xp.minimum(mean, functools.reduce(xp.minimum, parts) + math.log(len(parts)))
+        return functools.reduce(xp.maximum, parts)
+
+    return fold(tree, partial(_leaf_logit, logits), group)
 
 
 def soft_floor(logits: Sequence[Array]) -> Array:
@@ -91,7 +82,11 @@ def soft_floor(logits: Sequence[Array]) -> Array:
     return xp.maximum(low, (high - math.log(2 * m)).clip(None, -math.log(2 * (m - 1))))
 
 
-def _combine(group: And | Or | Plain, parts: list[Array], config: ScoringConfig) -> Array:
+def _leaf_logit(logits: Logits, text: str, negated: bool) -> Array:
+    return -logits[text] if negated else logits[text]
+
+
+def _combine(group: Group, parts: list[Array], config: ScoringConfig) -> Array:
     if isinstance(group, Plain):
         return _mean_logit(parts, 1.0)
     if config.aggregator == "probabilistic":
@@ -108,7 +103,7 @@ def _mean_logit(parts: Sequence[Array], gamma: float) -> Array:
     xp = array_namespace(*parts)
     x = xp.stack(list(parts))
     low, high = xp.min(x, axis=0), xp.max(x, axis=0)
-    if math.isinf(gamma):
+    if abs(gamma) > LARGEST_EXPONENT:
         return low if gamma < 0 else high
     if gamma == -1.0:
         mean = -_log_mean_exp(-x)

@@ -3,7 +3,8 @@
 A loop shares the interpreter's lock with every thread that computes: each time it wakes it waits for its turn, and the
 more threads compete the longer. asyncio's own pool has four threads more than there are cores, which suits waiting for
 disks and networks. What only computes runs in `compute`; answers come no later, since no more can compute at once.
-What others in asyncio's pool may be waiting for runs in `wait`: it needs no thread that only it could free.
+Work that threads of asyncio's pool may be waiting for runs in `wait`, in threads of its own: in that pool it might wait
+for a free thread while all of them wait for it.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -23,10 +23,10 @@ from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.edit import edits_nothing, holistic_share, leaf_weights
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, concepts
-from lcse_plugins.vantage import candidate_vectors
+from lcse_plugins.query import And, Concept, Group, Not, Or, Query, concepts, fold
+from lcse_plugins.vantage import search_vectors
 
-__all__ = ["MAX_BOUNDS", "Bound", "Plan", "make_plan"]
+__all__ = ["MAX_BOUNDS", "Bound", "Plan"]
 
 MAX_BOUNDS = 32
 """Bounds kept for one query; beyond it a coarser, still valid bound is used, and beyond that none."""
@@ -48,24 +48,42 @@ class Plan:
     """How to find the best images of a query in a vector index.
 
     Attributes:
-        linear: the score itself as a linear function, when it is one; a search with its vector is exact.
-        find_bounds: computes `bounds`, which only a proof needs.
-        find_candidates: computes `candidates`, which only a search in a vector index needs.
+        tree: the canonical query tree.
+        holistic: (d,) unit vector of the whole text.
+        concept_vectors: (m, d) vectors of `concepts(tree)`, in that order.
+        calibration: μ and β.
+        config: mode and aggregation.
     """
 
-    linear: Bound | None
-    find_bounds: Callable[[], tuple[Bound, ...] | None]
-    find_candidates: Callable[[], FloatArray]
+    tree: Query
+    holistic: FloatArray
+    concept_vectors: FloatArray
+    calibration: Calibration = field(kw_only=True)
+    config: ScoringConfig = field(kw_only=True)
+
+    @cached_property
+    def linear(self) -> Bound | None:
+        """The score itself as a linear function, when it is one; a search with its vector is exact."""
+        is_linear = isinstance(self.tree, Concept | Not) or edits_nothing(self.tree, self.config)
+        return self.bounds[0] if is_linear and self.bounds else None
 
     @cached_property
     def bounds(self) -> tuple[Bound, ...] | None:
         """Linear functions whose maximum is at least the score; None when none are known."""
-        return self.find_bounds()
+        if edits_nothing(self.tree, self.config):
+            return (Bound(np.asarray(self.holistic, dtype=np.float32), 0.0),)
+        frame = _Frame(self)
+        rows = _ceilings(self.tree, frame)
+        return None if rows is None else tuple(frame.bound(row) for row in rows)
 
     @cached_property
-    def candidates(self) -> FloatArray:
-        """(b, d) vectors to search with, most useful first."""
-        return self.find_candidates()
+    def search_vectors(self) -> FloatArray:
+        """(b, d) the candidate vectors, which a search in a vector index is made with, most useful first."""
+        if self.linear is not None:
+            return self.linear.vector[None, :]
+        return search_vectors(
+            self.tree, self.holistic, self.concept_vectors, calibration=self.calibration, config=self.config
+        )
 
     def proves(self, kth_score: float, last_similarities: Sequence[float]) -> bool:
         """Whether no image beyond the ones seen can score above `kth_score`.
@@ -81,62 +99,20 @@ class Plan:
         return kth_score > ceiling + ROUNDING
 
 
-def make_plan(
-    tree: Query,
-    holistic: FloatArray,
-    concept_vectors: FloatArray,
-    *,
-    calibration: Calibration,
-    config: ScoringConfig,
-) -> Plan:
-    """The plan of a canonical tree.
-
-    Args:
-        tree: Canonical query tree.
-        holistic: (d,) unit vector of the whole text.
-        concept_vectors: (m, d) vectors of `concepts(tree)`, in that order.
-        calibration: μ and β.
-        config: Mode and aggregation.
-    """
-    if edits_nothing(tree, config):
-        return _linear_plan(Bound(np.asarray(holistic, dtype=np.float32), 0.0))
-    frame = _Frame(tree, holistic, concept_vectors, calibration, config)
-
-    def find_bounds() -> tuple[Bound, ...] | None:
-        rows = _ceilings(tree, frame)
-        return None if rows is None else tuple(frame.bound(row) for row in rows)
-
-    if isinstance(tree, Concept | Not) and (bounds := find_bounds()) is not None:
-        return _linear_plan(bounds[0])
-    candidates = partial(candidate_vectors, tree, holistic, concept_vectors, calibration=calibration, config=config)
-    return Plan(None, find_bounds, candidates)
-
-
-def _linear_plan(score: Bound) -> Plan:
-    return Plan(score, lambda: (score,), lambda: score.vector[None, :])
-
-
 class _Frame:
     """The query's vectors, and the change from coefficients on logits x = β (s - μ) to vectors."""
 
-    def __init__(
-        self,
-        tree: Query,
-        holistic: FloatArray,
-        concept_vectors: FloatArray,
-        calibration: Calibration,
-        config: ScoringConfig,
-    ) -> None:
-        self.names = concepts(tree)
+    def __init__(self, plan: Plan) -> None:
+        self.names = concepts(plan.tree)
         self.position = {name: i for i, name in enumerate(self.names)}
-        self.vectors = np.asarray(concept_vectors, dtype=np.float64)
-        self.config = config
-        self.mu = calibration.mu
-        self.subtracts_soft = config.mode == "lcse"
-        share = holistic_share(tree, config)
-        self.base = np.asarray(holistic, dtype=np.float64) * share
+        self.vectors = np.asarray(plan.concept_vectors, dtype=np.float64)
+        self.config = plan.config
+        self.mu = plan.calibration.mu
+        self.subtracts_soft = plan.config.mode == "lcse"
+        share = holistic_share(plan.tree, plan.config)
+        self.base = np.asarray(plan.holistic, dtype=np.float64) * share
         self.logic_share = 1.0 if self.subtracts_soft else 1.0 - share
-        self.shift = calibration.mu * (1.0 - share)
+        self.shift = self.mu * (1.0 - share)
 
     def unit(self, name: str, sign: float) -> np.ndarray:
         """(m,) coefficients of one leaf."""
@@ -168,27 +144,18 @@ def _ceilings(tree: Query, frame: _Frame) -> list[np.ndarray] | None:
 
 
 def _truth_ceilings(tree: Query, frame: _Frame) -> list[np.ndarray] | None:
-    match tree:
-        case Concept(text):
-            return [frame.unit(text, 1.0)]
-        case Not(Concept(text)):
-            return [frame.unit(text, -1.0)]
-        case And(children) | Or(children) | Plain(children):
-            parts = [_truth_ceilings(child, frame) for child in children]
-        case Not():
-            raise AssertionError("negation stands at the leaves of a canonical tree")
-    if any(part is None for part in parts):
-        return None
-    known = [part for part in parts if part is not None]
-    product_of_or = frame.config.aggregator == "probabilistic" and isinstance(tree, Or)
-    if product_of_or:
-        return None
-    if isinstance(tree, And) and _below_mean(frame.config):
-        if math.prod(len(part) for part in known) <= MAX_BOUNDS:
-            return _distinct([np.mean(rows, axis=0) for rows in itertools.product(*known)])
-    # No mean exceeds its largest child.
-    united = _distinct([row for part in known for row in part])
-    return united if len(united) <= MAX_BOUNDS else None
+    def group(node: Group, parts: list[list[np.ndarray] | None]) -> list[np.ndarray] | None:
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) or (frame.config.aggregator == "probabilistic" and isinstance(node, Or)):
+            return None
+        if isinstance(node, And) and _below_mean(frame.config):
+            if math.prod(len(part) for part in known) <= MAX_BOUNDS:
+                return _distinct([np.mean(rows, axis=0) for rows in itertools.product(*known)])
+        # No mean exceeds its largest child.
+        united = _distinct([row for part in known for row in part])
+        return united if len(united) <= MAX_BOUNDS else None
+
+    return fold(tree, lambda text, negated: [frame.unit(text, -1.0 if negated else 1.0)], group)
 
 
 def _below_mean(config: ScoringConfig) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,22 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
-from lcse_plugins.first_pass import FirstPass, Leaders
+from lcse_plugins.first_pass import ROUNDING, FirstPass, Leaders, rounding_reach
 from lcse_plugins.quantised import FloatRows, QuantisedRows
 from lcse_plugins.results import Candidate
+from lcse_plugins.tables import as_numbers, unit_rows
 
-__all__ = ["VectorPool", "top_indices", "unit_rows"]
+__all__ = ["VectorPool", "top_indices"]
 
 BLOCK = 16_384
 """Rows scored at a time."""
 
 LARGE = 20_000
 """Rows from which on a first pass pays without an eight-bit copy."""
-
-UNIT_TOLERANCE = 1e-4
-"""Rows this close to length one are taken as they are."""
-
-_Scored: TypeAlias = "tuple[slice, FloatArray]"
 
 
 class VectorPool:
@@ -51,6 +47,8 @@ class VectorPool:
         InvalidOption: `cached_columns` is negative.
     """
 
+    _block = BLOCK
+
     def __init__(
         self,
         vectors: ArrayLike,
@@ -61,7 +59,7 @@ class VectorPool:
         quantised: bool = False,
         cached_columns: int = 0,
     ) -> None:
-        rows = vectors if isinstance(vectors, np.ndarray) else _table(vectors)
+        rows = as_numbers(vectors)
         if cached_columns < 0:
             raise InvalidOption(f"cached_columns is at least 0, not {cached_columns}")
         if rows.ndim != 2 or not rows.shape[1]:
@@ -88,14 +86,15 @@ class VectorPool:
         """A pool of candidates.
 
         Raises:
-            InvalidCandidate: there are none, or a vector cannot be used.
+            InvalidCandidate: there are no candidates, or a vector cannot be used.
         """
         if not candidates:
             raise InvalidCandidate("there are no image vectors to rank; index some images first")
-        lengths = sorted({np.size(candidate.vector) for candidate in candidates})
+        rows = [as_numbers(candidate.vector).ravel() for candidate in candidates]
+        lengths = sorted({len(row) for row in rows})
         if len(lengths) > 1:
             raise InvalidCandidate(f"candidates have vectors of different lengths: {lengths}; use one encoder for all")
-        return cls(np.stack([np.ravel(candidate.vector) for candidate in candidates]), candidates=candidates)
+        return cls(np.stack(rows), candidates=candidates)
 
     def candidate(self, position: int) -> Candidate:
         """The candidate at a position of the pool."""
@@ -110,7 +109,7 @@ class VectorPool:
         """A pool of the candidates at these positions alone.
 
         Raises:
-            InvalidCandidate: there are none.
+            InvalidCandidate: no position was given.
         """
         return VectorPool.of([self.candidate(position) for position in positions])
 
@@ -127,72 +126,98 @@ class VectorPool:
     ) -> tuple[NDArray[np.intp], FloatArray]:
         """Positions and scores of the best rows, best first; equal scores keep the order of the pool.
 
+        Every limit gives the head of one ranking, in which rows that are the same share one score. Without logic in
+        the query that score is `vectors @ text`, bit for bit: of the first of several equal rows, since BLAS may give
+        the others another last bit. Eight-bit and float16 pools give it up to the last bits.
+
         Args:
             encoded: The query.
             limit: How many; None for all.
             min_truth: Leave out rows whose truth is below.
         """
-        if limit is None or limit >= len(self):
-            scores, truths = self._score_all(encoded)
-            kept = np.arange(len(self)) if min_truth is None else np.flatnonzero(truths >= min_truth)
-            best = kept[top_indices(scores[kept], limit)]
-            return best, scores[best]
-        leaders = None
-        if min_truth is None and (self._quantised or (len(self) >= LARGE and encoded.plan.linear is None)):
-            leaders = self._first_pass.leaders(encoded, limit, lambda rows: self._score_rows(encoded, rows))
-        if leaders is None:
-            leaders = Leaders(limit)
-            for part, block in self._exact_blocks(encoded, min_truth):
-                near = np.flatnonzero(block > -np.inf)
-                leaders.add(near + part.start, block[near])
-        return leaders.ranked()
+        wanted = len(self) if limit is None else min(limit, len(self))
+        if encoded.edits_nothing and self.vectors.dtype == np.float32 and not self._quantised:
+            return self._plain_top(encoded, wanted, min_truth)
+        if min_truth is None and wanted < len(self):
+            leaders = self._fast_leaders(encoded, wanted)
+            if leaders is not None:
+                return leaders.ranked()
+        scores, truths = self._score_all(encoded)
+        kept = np.arange(len(self)) if min_truth is None else np.flatnonzero(truths >= min_truth)
+        best = kept[top_indices(scores[kept], wanted)]
+        return best, scores[best]
 
     def similarities(self, encoded: EncodedQuery, positions: slice | NDArray[np.intp]) -> FloatArray:
         """(k, 1 + m) products of the rows at these positions with the query's vectors."""
-        return np.asarray(np.asarray(self.vectors[positions], dtype=np.float32) @ encoded.matrix.T)
+        # Not by BLAS: the last bit of what it makes of a row depends on where in the table the row stands. For a few
+        # rows its threads also cost more than they save, and go on spinning beside the search's own.
+        rows = np.asarray(self.vectors[positions], dtype=np.float32)
+        return np.asarray(np.einsum("ij,kj->ik", rows, encoded.matrix))
+
+    def _fast_leaders(self, encoded: EncodedQuery, limit: int) -> Leaders | None:
+        """The best rows, found by rough scores; None where it is not known how rough those are."""
+        if self._quantised or (len(self) >= LARGE and encoded.plan.linear is None):
+            return self._first_pass.leaders(encoded, limit, lambda rows: self._score_rows(encoded, rows))
+        if rounding_reach(encoded) is None:
+            return None
+        leaders, near = Leaders(limit), _near_the_top(self._rough_scores(encoded), limit)
+        for start in range(0, len(near), self._block):
+            rows = near[start : start + self._block]
+            leaders.add(rows, self._score_rows(encoded, rows))
+        return leaders
+
+    def _rough_scores(self, encoded: EncodedQuery) -> FloatArray:
+        """(n,) scores up to rounding, and up to what is the same for all."""
+        linear = encoded.plan.linear
+        if linear is not None and self.vectors.dtype == np.float32:
+            return np.asarray(self.vectors @ linear.vector)
+        matrix = np.ascontiguousarray(encoded.matrix.T)
+        return np.concatenate(
+            [encoded.scores(np.asarray(self.vectors[part], np.float32) @ matrix) for part in self._parts()]
+        )
 
     def _score_all(self, encoded: EncodedQuery) -> tuple[FloatArray, FloatArray]:
         """(n,) scores and (n,) truths of all rows."""
-        scores = np.empty(len(self), dtype=np.float32)
-        truths = np.empty(len(self), dtype=np.float32)
-        matrix = np.ascontiguousarray(encoded.matrix.T)
-        for part, block in self._blocks():
-            scores[part], truths[part] = encoded.score_similarities(block @ matrix)
-        if encoded.edits_nothing and self.vectors.dtype == np.float32:
-            scores = self.vectors @ encoded.holistic_vector
+        scores, truths = np.empty((2, len(self)), dtype=np.float32)
+        for part in self._parts():
+            scores[part], truths[part] = encoded.score_similarities(self.similarities(encoded, part))
         return scores, truths
 
-    def _exact_blocks(self, encoded: EncodedQuery, min_truth: float | None) -> Iterator[_Scored]:
-        """Positions and scores, block by block."""
-        linear = encoded.plan.linear
-        if linear is not None and min_truth is None and self.vectors.dtype == np.float32:
-            scores = self.vectors @ linear.vector
-            yield slice(0, len(self)), scores + np.float32(linear.offset) if linear.offset else scores
-            return
-        matrix = np.ascontiguousarray(encoded.matrix.T)
-        for part, block in self._blocks():
-            scores, truths = encoded.score_similarities(block @ matrix)
-            yield part, scores if min_truth is None else np.where(truths >= min_truth, scores, -np.inf)
+    def _parts(self) -> Iterator[slice]:
+        return (slice(start, start + self._block) for start in range(0, len(self), self._block))
 
     def _score_rows(self, encoded: EncodedQuery, positions: NDArray[np.intp]) -> FloatArray:
-        rows = np.asarray(self.vectors[positions], dtype=np.float32)
-        linear = encoded.plan.linear
-        # Not by BLAS: for a few rows its threads cost more than they save, and go on spinning beside the search's own.
-        if linear is not None:
-            return np.asarray(np.einsum("ij,j->i", rows, linear.vector) + np.float32(linear.offset))
-        return encoded.scores(np.einsum("ij,kj->ik", rows, encoded.matrix))
+        return encoded.scores(self.similarities(encoded, positions))
 
-    def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        for start in range(0, len(self), BLOCK):
-            part = slice(start, min(start + BLOCK, len(self)))
-            yield part, np.asarray(self.vectors[part], dtype=np.float32)
+    def _plain_top(
+        self, encoded: EncodedQuery, limit: int, min_truth: float | None
+    ) -> tuple[NDArray[np.intp], FloatArray]:
+        """The top by `vectors @ text`, where rows that are the same share the score of the first of them."""
+        products = self.vectors @ encoded.holistic_vector
+        kept = np.arange(len(self))
+        if min_truth is not None:
+            kept = np.flatnonzero(self._score_all(encoded)[1] >= min_truth)
+        near = kept[_near_the_top(products[kept], limit)]
+        scores = products[near][_first_alike(self.vectors, near)]
+        best = top_indices(scores, limit)
+        return near[best], scores[best]
 
 
-def _table(vectors: ArrayLike) -> NDArray[Any]:
-    try:
-        return np.asarray(vectors)
-    except (TypeError, ValueError) as error:
-        raise InvalidCandidate(f"image vectors form a table (n, d) of numbers: {error}") from error
+def _near_the_top(scores: FloatArray, limit: int) -> NDArray[np.intp]:
+    """Positions of the `limit` largest scores, and of those that rounding alone may keep from being among them."""
+    if limit >= len(scores):
+        return np.arange(len(scores))
+    return np.flatnonzero(scores >= np.partition(scores, -limit)[-limit] - 2 * ROUNDING)
+
+
+def _first_alike(vectors: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[np.intp]:
+    """(k,) for each of k positions, the place among them of the first whose row is the same, byte for byte."""
+    places = np.arange(len(positions))
+    _, kinds, counts = np.unique(vectors[positions, 0], return_inverse=True, return_counts=True)
+    seen: dict[bytes, int] = {}
+    for place in np.flatnonzero(counts[kinds] > 1).tolist():
+        places[place] = seen.setdefault(vectors[positions[place]].tobytes(), place)
+    return places
 
 
 def top_indices(scores: NDArray[Any], limit: int | None) -> NDArray[np.intp]:
@@ -206,33 +231,3 @@ def top_indices(scores: NDArray[Any], limit: int | None) -> NDArray[np.intp]:
     equal = np.flatnonzero(scores == threshold)[: limit - len(above)]
     chosen = np.sort(np.concatenate([above, equal]))
     return np.asarray(chosen[np.argsort(-scores[chosen], kind="stable")])
-
-
-def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
-    """(n, d) rows of length one: the array itself when they are, else a normalised copy.
-
-    Raises:
-        InvalidCandidate: there are no rows, or one is zero, NaN or infinite.
-    """
-    if not len(vectors):
-        raise InvalidCandidate("there are no image vectors to rank; index some images first")
-    if vectors.dtype not in (np.float32, np.float16):
-        if not np.issubdtype(vectors.dtype, np.floating) and not np.issubdtype(vectors.dtype, np.integer):
-            raise InvalidCandidate(f"image vectors must be numbers, not {vectors.dtype}")
-        with np.errstate(over="ignore"):
-            vectors = vectors.astype(np.float32)
-    lengths = np.empty(len(vectors), dtype=np.float64)
-    for start in range(0, len(vectors), BLOCK):
-        block = np.asarray(vectors[start : start + BLOCK], dtype=np.float64)
-        lengths[start : start + BLOCK] = np.sqrt(np.einsum("ij,ij->i", block, block))
-    for name, wrong in (("NaN or infinite", ~np.isfinite(lengths)), ("zero", lengths == 0)):
-        if wrong.any():
-            first = int(np.flatnonzero(wrong)[0])
-            raise InvalidCandidate(
-                f"{int(wrong.sum())} of {len(vectors)} image vectors are {name}, the first at position {first}; "
-                "encode those images again or leave them out"
-            )
-    tolerance = UNIT_TOLERANCE if vectors.dtype == np.float32 else 10 * UNIT_TOLERANCE
-    if np.all(np.abs(lengths - 1.0) <= tolerance):
-        return vectors
-    return np.asarray(vectors / lengths[:, None], dtype=vectors.dtype)

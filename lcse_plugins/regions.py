@@ -23,16 +23,18 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource, concept_vectors
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
+from lcse_plugins.first_pass import Leaders
 from lcse_plugins.images.tiles import FEW_TILES, MANY_TILES, Tile, cut
-from lcse_plugins.pool import VectorPool, top_indices, unit_rows
+from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate
+from lcse_plugins.tables import as_numbers, unit_rows
 from lcse_plugins.unlabelled import COMMON_THINGS, spread_calibration
 
 __all__ = ["FEW_TILES", "MANY_TILES", "RegionPool", "Tile", "ViewScale", "encode_regions", "fit_view_scale"]
 
 
 VIEWS_FOR_ONE = 5
-"""Of so many views (the image and its tiles), one is averaged: two of six, three of fifteen."""
+"""One view is averaged for each five that there are, the image and its tiles: two of six, three of fifteen."""
 
 ROWS_AT_ONCE = 2_048
 
@@ -91,6 +93,8 @@ class RegionPool(VectorPool):
         InvalidOption: there are not as many views as `best`.
     """
 
+    _block = ROWS_AT_ONCE
+
     def __init__(
         self,
         vectors: ArrayLike,
@@ -104,7 +108,7 @@ class RegionPool(VectorPool):
         assume_unit: bool = False,
     ) -> None:
         super().__init__(vectors, ids=ids, candidates=candidates, assume_unit=assume_unit)
-        parts = np.asanyarray(regions)
+        parts = as_numbers(regions)
         self._rows = None if rows is None else np.asarray(rows, dtype=np.intp)
         images = len(parts) if self._rows is None else len(self._rows)
         if rows is not None and len(rows) and not 0 <= min(rows) <= max(rows) < len(parts):
@@ -149,7 +153,7 @@ class RegionPool(VectorPool):
         """A pool of the images at these positions alone, scored as here; with other candidates, if given.
 
         Raises:
-            InvalidCandidate: there are none.
+            InvalidCandidate: no position was given.
         """
         if not len(positions):
             raise InvalidCandidate("there are no image vectors to rank; take some positions")
@@ -174,19 +178,9 @@ class RegionPool(VectorPool):
         found += self.scale.offset
         return found
 
-    def top(
-        self, encoded: EncodedQuery, *, limit: int | None = None, min_truth: float | None = None
-    ) -> tuple[NDArray[np.intp], FloatArray]:
-        """Positions and scores of the best images, best first; equal scores keep the order of the pool."""
-        if encoded.edits_nothing:
-            return super().top(encoded, limit=limit, min_truth=min_truth)
-        scores, truths = np.empty((2, len(self)), dtype=np.float32)
-        for start in range(0, len(self), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            scores[part], truths[part] = encoded.score_similarities(self.similarities(encoded, part))
-        kept = np.arange(len(self)) if min_truth is None else np.flatnonzero(truths >= min_truth)
-        best = kept[top_indices(scores[kept], limit)]
-        return best, scores[best]
+    def _fast_leaders(self, encoded: EncodedQuery, limit: int) -> Leaders | None:
+        """None where regions count: what bounds the score of a whole image does not bound theirs."""
+        return super()._fast_leaders(encoded, limit) if encoded.edits_nothing else None
 
 
 def fit_view_scale(

@@ -34,9 +34,9 @@ class Comparison:
     """One query ranked twice: by plain similarity, and by logic.
 
     Attributes:
-        plain: the ranking of the encoder alone.
-        logical: the ranking that obeys the query; may be longer, to tell where a picture went.
-        shown: how many pictures of each to show.
+        plain: The ranking of the encoder alone.
+        logical: The ranking that obeys the query; may be longer, to tell where a picture went.
+        shown: How many pictures of each to show.
     """
 
     plain: Ranking
@@ -107,7 +107,7 @@ def _column(heading: str, results: Sequence[Ranked], comparison: Comparison, pic
         judged = by_id.get(result.id, result)
         moved = "" if logical else _moved(place, logical_place.get(result.id), len(comparison.logical))
         cards.append(_card(place, judged if logical else result, judged.evidence, moved, pictures))
-    reason = "nothing holds the query far enough" if comparison.plain else "there are no pictures"
+    reason = "no picture satisfies the query far enough" if comparison.plain else "there are no pictures"
     body = "<ol>\n" + "\n".join(cards) + "\n</ol>" if cards else f'<p class="note">{reason}</p>'
     return f'<div class="column"><h3>{escape(heading)}</h3>\n{body}</div>'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -24,13 +24,11 @@ class Candidate:
     Attributes:
         id: its identity, handed back unchanged.
         vector: (d,) image vector.
-        similarity: what its host retrieved it with; carried along, never used.
         payload: anything of the host's, handed back unchanged.
     """
 
     id: Hashable
     vector: FloatArray
-    similarity: float | None = None
     payload: Any = None
 
 
@@ -105,11 +103,26 @@ class Ranking(list[Ranked]):
         self.mode = mode
         self.exact = exact
 
+    @overload
+    def __getitem__(self, place: SupportsIndex, /) -> Ranked: ...
+
+    @overload
+    def __getitem__(self, place: slice, /) -> Ranking: ...
+
+    def __getitem__(self, place: SupportsIndex | slice, /) -> Ranked | Ranking:
+        """One result; or, of a slice, the ranking of those alone, whose `exact` still speaks of the whole."""
+        if isinstance(place, slice):
+            return Ranking(super().__getitem__(place), parse=self.parse, mode=self.mode, exact=self.exact)
+        return super().__getitem__(place)
+
     def to_json(self) -> dict[str, Any]:
-        """The ranking as JSON values."""
+        """The ranking as JSON values, with who read the query and what there is to know about that."""
         return {
             "query": self.parse.text,
             "tree": to_json(canonical(self.parse.query)),
+            "parser": self.parse.parser,
+            "notes": list(self.parse.notes),
+            "error": self.parse.error,
             "mode": self.mode,
             "exact": self.exact,
             "results": [result.to_json() for result in self],

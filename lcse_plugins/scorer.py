@@ -8,8 +8,6 @@ once and by `search` over collections that only answer nearest-vector searches.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -26,9 +24,10 @@ from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import CalibrationError, EncoderError, InvalidCandidate, LcseError, QueryError
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse as parse_offline
-from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, read_with
+from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, read_with, taken_whole
 from lcse_plugins.pool import VectorPool
-from lcse_plugins.query import Concept, Query, canonical, concepts, describe, is_tree, ordered
+from lcse_plugins.query import Query, canonical, concepts, describe, is_tree, ordered
+from lcse_plugins.recent import Recent
 from lcse_plugins.results import Candidate, Ranking
 from lcse_plugins.search import VectorSource, rank_pool, search_source
 
@@ -51,9 +50,9 @@ class LogicScorer:
         config: Mode, aggregation and which text gives the ordinary similarity.
 
     Raises:
-        UnknownEncoder: there is no encoder of that name, or it is none.
+        UnknownEncoder: no encoder has that name, or what was given is not an encoder.
         CalibrationMismatch: the calibration was fitted for another encoder.
-        CalibrationError: none was given and the encoder has no preset, or the file is not one.
+        CalibrationError: no calibration was given and the encoder has no preset, or the file does not hold one.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class LogicScorer:
 
         Raises:
             QueryError: the query cannot be read.
-            InvalidCandidate: a vector is NaN, zero or of the wrong length, or there is none; or the pool says that
+            InvalidCandidate: there are no vectors; one is NaN, zero or of the wrong length; or the pool says that
                 another encoder made it.
             InvalidOption: `limit` or `min_truth` is out of range.
         """
@@ -175,13 +174,8 @@ class LogicScorer:
 
 
 def _unread(text: str, error: Exception) -> Parse:
-    return Parse(
-        text=text,
-        query=Concept(text),
-        affirmative=text,
-        notes=("the parser failed; scored by plain similarity",),
-        parser="none",
-        error=f"{type(error).__name__}: {error}",
+    return taken_whole(
+        text, note="the parser failed; scored by plain similarity", error=f"{type(error).__name__}: {error}"
     )
 
 
@@ -196,42 +190,37 @@ def _calibration(given: Calibration | str | Path) -> Calibration:
 def _as_pool(candidates: Candidates) -> VectorPool:
     if isinstance(candidates, VectorPool):
         return candidates
-    if isinstance(candidates, np.ndarray):
-        return VectorPool(candidates)
-    items = list(candidates)
+    if hasattr(candidates, "__array__"):  # numpy's, and the tables of torch and pandas
+        return VectorPool(candidates)  # type: ignore[arg-type]
+    try:
+        items = list(candidates)
+    except TypeError:
+        raise InvalidCandidate(
+            f"what is ranked is a pool, a table (n, d) of vectors or a list of candidates, not {candidates!r:.80}"
+        ) from None
     if all(isinstance(item, Candidate) for item in items):
         return VectorPool.of(items)
     return VectorPool(items)
 
 
 class _TextVectors:
-    """Vectors of texts and concepts, each encoded once: a bounded cache, safe between threads."""
+    """Vectors of texts and concepts, each encoded once."""
 
     def __init__(self, encoder: Encoder, templates: tuple[str, ...]) -> None:
         self._encoder = encoder
         self._templates = templates
-        self._kept: OrderedDict[tuple[str, str], FloatArray] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: Recent[tuple[str, str], FloatArray] = Recent(CACHED_TEXTS)
 
     def of(self, text: str, concepts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """The (d,) vector of a text and the (m, d) vectors of concepts."""
         wanted = [("text", text), *(("concept", concept) for concept in concepts)]
-        with self._lock:
-            found = {key: self._kept[key] for key in wanted if key in self._kept}
+        found = self._kept.known(wanted)
         missing = [key for key in dict.fromkeys(wanted) if key not in found]
         if missing:
             found.update(self._encode(missing))
-        with self._lock:
-            for key in wanted:
-                self._kept[key] = found[key]
-                self._kept.move_to_end(key)
-            while len(self._kept) > CACHED_TEXTS:
-                self._kept.popitem(last=False)
+        self._kept.keep(found)
         rows = [found[key] for key in wanted]
         return rows[0], np.stack(rows[1:])
-
-    def __reduce__(self) -> tuple[type[_TextVectors], tuple[Encoder, tuple[str, ...]]]:
-        return type(self), (self._encoder, self._templates)  # a lock cannot be copied or pickled
 
     def _encode(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], FloatArray]:
         vectors: dict[tuple[str, str], FloatArray] = {}

@@ -24,6 +24,7 @@ from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate, Ranked, Ranking
+from lcse_plugins.tables import as_numbers
 
 __all__ = [
     "Answers",
@@ -43,13 +44,13 @@ DEPTH_GROWTH = 4
 class VectorSource(Protocol):
     """A collection that answers nearest-vector searches.
 
-    `exact_search` says whether `nearest` misses nothing (a flat scan) or may (a graph index): only the former can
-    prove a result complete.
+    `exhaustive` says whether `nearest` misses nothing (a flat scan) or may (a graph index): only the former can prove a
+    result complete.
     """
 
     @property
-    def exact_search(self) -> bool:
-        """Whether `nearest` is exhaustive."""
+    def exhaustive(self) -> bool:
+        """Whether `nearest` looks at every image."""
         ...
 
     def nearest(self, vector: FloatArray, depth: int) -> Sequence[Candidate]:
@@ -99,7 +100,7 @@ def search_steps(
     limit: int = 10,
     depth: int = 1000,
     exact: bool = False,
-    exact_search: bool = True,
+    exhaustive: bool = True,
     min_truth: float | None = None,
 ) -> Generator[SearchRequest, Answers | None, Ranking]:
     """Find the best images of a query by nearest-vector searches.
@@ -109,7 +110,7 @@ def search_steps(
         limit: How many images to return.
         depth: How many candidates to fetch for each search vector.
         exact: Go on, deeper each round, until the result is proved or the collection is exhausted.
-        exact_search: Whether the searches are exhaustive; without it nothing can be proved.
+        exhaustive: Whether the searches miss nothing; where they may, nothing can be proved.
         min_truth: Leave out images whose truth is below.
 
     Yields:
@@ -124,7 +125,7 @@ def search_steps(
     seen: dict[Hashable, Candidate] = {}
     while True:
         bounds = (plan.bounds or ()) if exact and plan.linear is None else ()
-        vectors = np.concatenate([plan.candidates, *(bound.vector[None, :] for bound in bounds)])
+        vectors = np.concatenate([plan.search_vectors, *(bound.vector[None, :] for bound in bounds)])
         answers = (yield SearchRequest(vectors, depth)) or ()
         found = [[candidate for candidate in answer if candidate is not None] for answer in answers]
         for candidate in (candidate for answer in found for candidate in answer):
@@ -134,11 +135,11 @@ def search_steps(
         complete = exhausted or (plan.linear is not None and len(ranking) == limit)
         if not complete and bounds and len(ranking) == limit:
             last = [
-                min((float(bound.vector @ candidate.vector) for candidate in answer), default=np.inf)
-                for bound, answer in zip(bounds, found[len(plan.candidates) :], strict=True)
+                min((float(bound.vector @ as_numbers(candidate.vector)) for candidate in answer), default=np.inf)
+                for bound, answer in zip(bounds, found[len(plan.search_vectors) :], strict=True)
             ]
             complete = plan.proves(ranking[-1].score, last)
-        ranking.exact = complete and exact_search
+        ranking.exact = complete and exhaustive
         if complete or not exact:
             return ranking
         depth *= DEPTH_GROWTH
@@ -182,7 +183,7 @@ def search_source(
 ) -> Ranking:
     """Drive `search_steps` with a source."""
     steps = search_steps(
-        encoded, limit=limit, depth=depth, exact=exact, exact_search=source.exact_search, min_truth=min_truth
+        encoded, limit=limit, depth=depth, exact=exact, exhaustive=source.exhaustive, min_truth=min_truth
     )
     step = advance(steps)
     while isinstance(step, SearchRequest):

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from lcse_plugins.arguments import pictures_of, texts_of
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
-from lcse_plugins.errors import ImageError
+from lcse_plugins.errors import EncoderError
 from lcse_plugins.results import Candidate
 
 __all__ = ["ToyEncoder", "toy_gallery"]
@@ -91,7 +91,7 @@ class ToyEncoder:
         words = [word for word in re.findall(r"[^\W_]+", text.lower()) if word not in _UNHEARD]
         total = np.sum([self._word(word) for word in words or [text]], axis=0)
         if not np.any(total):
-            raise ImageError(text, "its words cancel to a zero vector")
+            raise EncoderError(f"the words of {text!r} cancel to a zero vector; set other vectors for them")
         return np.asarray(total)
 
     def _word(self, word: str) -> np.ndarray:

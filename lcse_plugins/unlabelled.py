@@ -73,7 +73,7 @@ def spread_calibration(similarities: ArrayLike) -> Calibration:
     """μ = median + deviation and β = 1 / deviation of any table of concept similarities.
 
     Raises:
-        CalibrationError: there are none, they are not finite, or all alike.
+        CalibrationError: the table is empty, or its similarities are not finite, or all alike.
     """
     table = np.asarray(similarities, dtype=np.float64)
     if not table.size:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from itertools import islice, product
+from itertools import chain, islice, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,9 @@ from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.edit import holistic_share, score_tree
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.query import Concept, Not, Or, Query, concepts, leaves
+from lcse_plugins.query import Concept, Group, Not, Or, Query, concepts, fold, leaves
 
-__all__ = ["MAX_VECTORS", "candidate_vectors"]
+__all__ = ["MAX_VECTORS", "search_vectors"]
 
 MAX_VECTORS = 12
 """Candidate vectors of one query: each is a search of its own."""
@@ -37,13 +37,13 @@ ALIKE = 0.95
 """Cosine from which two vectors find much the same images."""
 
 MOST_NUMBERS = 4096
-"""Points times concepts; slopes take time and memory with the concepts once more."""
+"""Vantage points of one query times its concepts, at most: time and memory grow with that times the concepts."""
 
 STEP = 1e-3
 """Difference in logits from which slopes are taken."""
 
 
-def candidate_vectors(
+def search_vectors(
     tree: Query,
     holistic: FloatArray,
     concept_vectors: FloatArray,
@@ -90,19 +90,14 @@ def _vantage_points(tree: Query) -> NDArray[np.float64]:
 
 def _ways(tree: Query) -> Iterator[dict[str, float]]:
     """Each way of satisfying the tree, as the logits of the concepts it needs."""
-    match tree:
-        case Concept(text):
-            yield {text: EVIDENCE}
-        case Not(Concept(text)):
-            yield {text: -EVIDENCE}
-        case Or(children):
-            for child in children:
-                yield from _ways(child)
-        case Not():
-            raise AssertionError("negation stands at the leaves of a canonical tree")
-        case _:
-            for parts in product(*(list(islice(_ways(child), MAX_VECTORS)) for child in tree.children)):
-                yield {text: logit for part in parts for text, logit in part.items()}
+
+    def group(node: Group, parts: list[Iterator[dict[str, float]]]) -> Iterator[dict[str, float]]:
+        if isinstance(node, Or):
+            return chain.from_iterable(parts)
+        together = product(*(list(islice(part, MAX_VECTORS)) for part in parts))
+        return ({text: logit for way in ways for text, logit in way.items()} for ways in together)
+
+    return fold(tree, lambda text, negated: iter([{text: -EVIDENCE if negated else EVIDENCE}]), group)
 
 
 @lru_cache(maxsize=256)

@@ -1,15 +1,26 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
-from lcse_plugins import Calibration, ScoringConfig, fit_calibration, load_calibration
+from lcse_plugins import (
+    Calibration,
+    ScoringConfig,
+    concept_vectors,
+    fit_calibration,
+    load_calibration,
+    load_encoder,
+)
 from lcse_plugins.errors import CalibrationError, CalibrationMismatch, InvalidOption
-from lcse_plugins.fitting import draw_pairs
+from lcse_plugins.fitting import Objective
+from lcse_plugins.labelled import read_labels
+from lcse_plugins.operator_tests import draw_pairs
 
 
 def planted(mu: float, seed: int, *, images: int = 50, concepts: int = 8) -> tuple[Any, Any]:
@@ -27,6 +38,48 @@ def test_recovers_a_planted_threshold_from_50_images(mu: float, seed: int, objec
     assert fit.accuracy > 0.95
     assert set(fit.per_operator) == {"NOT", "AND", "OR", "BUT-NOT", "NEITHER"}
     assert fit.table.shape == (len(fit.mus), len(fit.betas))
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_retrieval_fit_answers_questions_too(seed: int) -> None:
+    """By ranking alone μ comes out so high that hardly anything counts as seen; it need not, for half a point."""
+    rng = np.random.default_rng(seed)
+    labels = rng.random((60, 10)) < 0.1
+    similarities = np.where(labels, 0.3, 0.1) + rng.normal(0, 0.12, labels.shape)
+    fitted = partial(fit_calibration, similarities, labels, max_pairs=60)
+    bare, fit = (fitted(objective="retrieval", betas=(3.0, 5.0, 10.0), near_best=n) for n in (0.0, 0.005))
+    assert bare.accuracy - 0.005 <= fit.accuracy <= bare.accuracy
+    accuracies = [fitted(mus=[c.mu], betas=[c.beta]).accuracy for c in (bare.calibration, fit.calibration)]
+    assert accuracies[0] < 0.65
+    assert accuracies[1] > fitted(betas=(10.0,)).accuracy - 0.05
+
+
+def test_a_retrieval_fit_serves_photographs_no_worse_than_the_preset(shared_data: Path) -> None:
+    encoder = load_encoder("starter")
+    assert encoder.calibration is not None
+    images = read_labels(shared_data / "photos" / "photos.jsonl")
+    paths = [images.paths[n] for n in np.random.default_rng(0).permutation(len(images))[:110]]
+    rows = [images.paths.index(path) for path in paths]
+    similarities = encoder.encode_images(paths) @ concept_vectors(encoder, images.classes).T
+    labels, fitted, held = images.labels[rows], slice(0, 40), slice(40, None)
+    fit = fit_calibration(similarities[fitted], labels[fitted], objective="retrieval")
+    for objective in get_args(Objective):
+        ours, preset = (
+            fit_calibration(similarities[held], labels[held], objective=objective, mus=[c.mu], betas=[c.beta]).accuracy
+            for c in (fit.calibration, encoder.calibration)
+        )
+        assert ours > preset - 0.01
+
+
+def test_a_choice_at_the_edge_of_the_grid_is_known() -> None:
+    similarities, labels = planted(0.2, 0)
+
+    def edge(*mus: float, betas: Sequence[float] = (30.0,)) -> tuple[str, ...]:
+        return fit_calibration(similarities, labels, mus=mus, betas=betas).at_edge
+
+    assert edge(0.1, 0.2, 0.3) == edge(0.2) == ()
+    assert edge(0.2, 0.3, 0.4) == edge(0.2, 0.1, 0.0) == ("μ",)
+    assert edge(0.1, 0.2, 0.3, betas=(20.0, 20.0)) == ()  # as good as its neighbour
 
 
 def test_same_seed_same_fit() -> None:
@@ -57,7 +110,13 @@ def test_unusable_labels_are_refused(similarities: Any, labels: Any, message: st
         with pytest.raises(InvalidOption, match=r"at least one|max_pairs is a positive whole number"):
             fit_calibration(*planted(0.2, 0), **nothing)
     wrong: dict[str, Any]
-    for wrong in ({"seed": -1}, {"seed": 0.5}, {"max_pairs": 2.5}, {"config": ScoringConfig(mode="holistic")}):
+    for wrong in (
+        {"seed": -1},
+        {"seed": 0.5},
+        {"near_best": -0.1},
+        {"max_pairs": 2.5},
+        {"config": ScoringConfig(mode="holistic")},
+    ):
         with pytest.raises(InvalidOption):
             fit_calibration(*planted(0.2, 0), **wrong)
 

@@ -73,6 +73,25 @@ def test_parse_reads_a_file_line_by_line(tmp_path: Path) -> None:
     assert [json.loads(line)["constrained"] for line in lines] == [False, True]
 
 
+@pytest.mark.parametrize("command", [["parse", "--file"], ["search", "INDEX", "--queries"]])
+def test_a_query_that_cannot_be_read_does_not_stop_the_others(command: list[str], index: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("a dog\n(a cat AND\nno cat\n", encoding="utf-8")
+    arguments = [str(index) if word == "INDEX" else word for word in command]
+    result = CliRunner().invoke(cli, [*arguments, str(tmp_path / "q.txt")])
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["query"] for line in lines] == ["a dog", "(a cat AND", "no cat"]
+    assert [bool(line["error"]) for line in lines] == [False, True, False]
+    assert "expected" in lines[1]["error"]
+    assert isinstance(result.exception, LcseError)
+    assert "1 of the queries cannot be read" in str(result.exception)
+
+
+def test_a_query_may_begin_with_a_dash() -> None:
+    assert "after --" in " ".join(run("parse", "-dog", ok=False).output.split())
+    assert "after --" in " ".join(run("search", "i", "-dog", ok=False).output.split())
+    assert run("parse", "--", "-dog").output
+
+
 def test_index_says_what_changed_and_what_is_broken(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()
@@ -111,42 +130,57 @@ def test_the_text_of_the_plain_similarity_can_be_chosen(index: Path) -> None:
     assert [result["holistic"] for result in chosen] == pytest.approx([result.holistic for result in expected])
 
 
-def test_tiles_find_what_the_whole_picture_misses(tmp_path: Path) -> None:
-    photos = tmp_path / "photos"
-    shutil.copytree(PHOTOS, photos)
+@pytest.fixture(scope="module")
+def launch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder: `photos`, one of them with an astronaut in its corner, and indexes of them, `whole` and `tiled`."""
+    folder = tmp_path_factory.mktemp("launch")
+    shutil.copytree(PHOTOS, folder / "photos")
     with Image.open(PHOTOS / "rocket.jpg") as rocket, Image.open(PHOTOS / "astronaut.jpg") as astronaut:
-        launch = rocket.convert("RGB")
-        launch.paste(astronaut.resize((107, 107)), (launch.width - 107, launch.height - 107))
-    launch.save(photos / "launch.jpg", quality=95)
-    run("index", photos, "--out", tmp_path / "whole")
-    said = run("index", photos, "--out", tmp_path / "tiled", "--tiles", "few").output
+        picture = rocket.convert("RGB")
+        picture.paste(astronaut.resize((107, 107)), (picture.width - 107, picture.height - 107))
+    picture.save(folder / "photos" / "launch.jpg", quality=95)
+    run("index", folder / "photos", "--out", folder / "whole")
+    said = run("index", folder / "photos", "--out", folder / "tiled", "--tiles", "few").output
     assert "12 added" in said
     assert "tiles few" in said
+    return folder
 
+
+def test_tiles_find_what_the_whole_picture_misses(launch: Path) -> None:
     def kept(name: str, query: str) -> list[str]:
-        found = run("search", tmp_path / name, query, "--min-truth", 0.5, "--json").stdout
+        found = run("search", launch / name, query, "--min-truth", 0.5, "--json").stdout
         return sorted(result["id"] for result in json.loads(found)["results"])
 
     assert "launch.jpg" in kept("whole", "no person")
     assert "launch.jpg" not in kept("tiled", "no person")
     assert "launch.jpg" not in kept("whole", "a person and no cat")
     assert "launch.jpg" in kept("tiled", "a person and no cat")
-    plain = [run("search", tmp_path / name, "a cup", "--json").stdout for name in ("whole", "tiled")]
+
+
+def test_a_query_without_logic_is_answered_alike_with_tiles(launch: Path) -> None:
+    plain = [run("search", launch / name, "a cup", "--json").stdout for name in ("whole", "tiled")]
     assert plain[0] == plain[1]
+
+
+def test_explain_tells_of_the_tiles_that_were_looked_at(launch: Path) -> None:
     query, picture = "a person and no cat", "launch.jpg"
-    results = json.loads(run("search", tmp_path / "tiled", query, "--json").stdout)["results"]
+    results = json.loads(run("search", launch / "tiled", query, "--json").stdout)["results"]
     score = next(result["score"] for result in results if result["id"] == picture)
-    explained = run("explain", tmp_path / "tiled", query, picture).output
+    explained = run("explain", launch / "tiled", query, picture).output
     assert f"{score:.4f}" in explained
     assert "2 best of 6 views" in explained
-    index = ImageIndex.open(tmp_path / "tiled")
+    index = ImageIndex.open(launch / "tiled")
     pool = index.part([index.position(picture)])
     assert isinstance(pool, RegionPool)
     assert f"× {pool.scale.factor:.3f} {pool.scale.offset:+.3f}" in explained
-    assert "views" not in run("explain", tmp_path / "tiled", "a cup", picture).output
-    assert "views" not in run("explain", tmp_path / "whole", query, picture).output
-    assert json.loads(run("index", photos, "--out", tmp_path / "tiled", "--json").stdout)["tiles"] == "few"
-    refused = CliRunner().invoke(cli, ["index", str(photos), "--out", str(tmp_path / "whole"), "--tiles", "few"])
+    assert "views" not in run("explain", launch / "tiled", "a cup", picture).output
+    assert "views" not in run("explain", launch / "whole", query, picture).output
+
+
+def test_an_update_keeps_the_choice_of_tiles_and_another_is_refused(launch: Path) -> None:
+    photos = launch / "photos"
+    assert json.loads(run("index", photos, "--out", launch / "tiled", "--json").stdout)["tiles"] == "few"
+    refused = CliRunner().invoke(cli, ["index", str(photos), "--out", str(launch / "whole"), "--tiles", "few"])
     assert isinstance(refused.exception, LcseError)
     assert "tiles none, not few" in str(refused.exception)
 
@@ -264,16 +298,31 @@ def test_explain_shows_the_sums(index: Path) -> None:
     assert as_json["correction"] < 0
 
 
-def test_calibrate_fits_and_saves(tmp_path: Path, index: Path) -> None:
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
     rows = {"cat": "cat", "coffee": "cup", "rocket": "rocket", "astronaut": "person;flag", "camera": "person;camera"}
     lines = ["path,labels", *(f"{name}.jpg,{labels}" for name, labels in rows.items())]
     (tmp_path / "labels.csv").write_text("\n".join(lines), encoding="utf-8")
-    fitted = run("calibrate", tmp_path / "labels.csv", "--images", PHOTOS, "--out", tmp_path / "c.json", "--json")
+    return tmp_path / "labels.csv"
+
+
+def test_calibrate_fits_and_saves(labels: Path, tmp_path: Path, index: Path) -> None:
+    fitted = run("calibrate", labels, "--images", PHOTOS, "--out", tmp_path / "c.json", "--json")
     data = json.loads(fitted.stdout)
     assert {"mu", "beta", "encoder_id", "per_operator", "per_mu", "per_beta"} <= set(data)
     run("search", index, "no cat", "--calibration", tmp_path / "c.json")
-    shown = run("calibrate", tmp_path / "labels.csv", "--images", PHOTOS, "--objective", "pairwise").output
+    shown = run("calibrate", labels, "--images", PHOTOS, "--objective", "pairwise").output
     assert "NEITHER" in shown
+
+
+@pytest.mark.parametrize(("mode", "edges"), [("lcse", []), ("factored", ["β"])])
+def test_calibrate_says_when_the_grid_may_end_too_soon(mode: str, edges: list[str], labels: Path) -> None:
+    fitted = run("calibrate", labels, "--images", PHOTOS, "--mode", mode, "--json")
+    assert json.loads(fitted.stdout)["at_edge"] == edges
+    assert fitted.stderr.splitlines() == [
+        f"note: {name} lies at the edge of the values tried; more labelled pictures may tell it better"
+        for name in edges
+    ]
 
 
 def test_encoders_are_listed() -> None:
@@ -370,6 +419,21 @@ def test_errors_reach_the_shell_as_one_message() -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that closes outputs")
+def test_an_output_that_is_closed_is_no_fault(index: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "from lcse_plugins.cli import main; main()",
+        "search",
+        str(index),
+        "no cat",
+        "--json",
+    ]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -17,7 +17,7 @@ from PIL import Image
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
 from lcse_plugins.images.cache import ImageVectorCache
-from lcse_plugins.images.locations import ImageAccess
+from lcse_plugins.images.locations import ImageAccess, ImageLocation
 from lcse_plugins.testing import ToyEncoder
 
 
@@ -281,3 +281,24 @@ def test_a_url_that_is_not_allowed_is_refused_though_its_vector_is_kept(fetched:
     cache.vectors_at(URLS[:1], access=ONLINE)
     assert isinstance(cache.vectors_at(URLS[:1])[0], ImageError)
     assert not isinstance(cache.vectors_at(URLS[:1], access=ONLINE)[0], ImageError)
+
+
+def test_the_error_of_a_broken_picture_names_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.png").write_bytes(b"abc")
+    (tmp_path / "b.png").write_bytes(b"abc")
+    secret = "https://user@example.org/c.png?token=secret"
+    monkeypatch.setattr("lcse_plugins.images.fetch.fetch_image", lambda url, *, access: b"abc")
+    places: list[ImageLocation] = [
+        tmp_path / "a.png",
+        str(tmp_path / "b.png"),
+        secret,
+        "data:,abc",
+        b"abc",
+        tmp_path / "none.png",
+    ]
+    found = ImageVectorCache(ToyEncoder()).vectors_at(places, access=ImageAccess(allow_urls=True))
+    names = [error.source for error in found if isinstance(error, ImageError)]
+    assert names[:2] == [str(place) for place in places[:2]]
+    assert names[2:5] == ["https://example.org/c.png", "data URI of 9 characters", "picture of 3 bytes"]
+    assert names[5] == str(places[5])
+    assert "".join(map(str, found)).count("not a picture in a known format") == 5

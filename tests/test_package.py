@@ -8,6 +8,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import pytest
+
 import lcse_plugins
 from lcse_plugins import errors
 
@@ -60,3 +62,35 @@ def test_every_extra_that_is_advised_exists() -> None:
 
 def test_version_is_the_distribution_version() -> None:
     assert lcse_plugins.__version__ == metadata.version("lcse-plugins")
+
+
+@pytest.mark.parametrize(
+    ("module", "library", "needed"),
+    [
+        ("qdrant_lcse", "qdrant-client", "1.14"),
+        ("langchain_lcse", "langchain-core", "1.0"),
+        ("llama_index_lcse", "llama-index-core", "0.14.20"),
+    ],
+)
+def test_a_host_that_is_too_old_is_named(module: str, library: str, needed: str) -> None:
+    script = (
+        "from importlib import metadata\n"
+        "version = metadata.version\n"
+        f"metadata.version = lambda name: '0.12.1' if name == {library!r} else version(name)\n"
+        f"import {module}\n"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False).stderr
+    assert f"{module} needs {library} {needed} or newer, and 0.12.1 is installed: pip install" in said
+
+
+def test_the_package_runs_as_the_command() -> None:
+    script = [sys.executable, "-m", "lcse_plugins", "parse", "no dog"]
+    assert "NOT dog" in subprocess.run(script, capture_output=True, text=True, check=True).stdout
+
+
+def test_type_checkers_notice_names_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "misspelt.py").write_text("from lcse_plugins import LogicScorer, LogicScorrer\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--no-incremental", "misspelt.py"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    assert 'has no attribute "LogicScorrer"' in said
+    assert said.count("error:") == 1

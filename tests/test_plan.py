@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lcse_plugins import CLIP_PRESET, Calibration, Candidate, Concept, EncodedQuery, LogicScorer, Query, ScoringConfig
 from lcse_plugins.encoders import FloatArray
-from lcse_plugins.plan import Plan, make_plan
+from lcse_plugins.plan import Plan
 from lcse_plugins.query import canonical, concepts
 from lcse_plugins.search import SearchRequest, advance, search_steps
 from lcse_plugins.testing import ToyEncoder
@@ -39,7 +39,7 @@ def gallery(n: int, seed: int) -> FloatArray:
 class Flat:
     """A collection that can only be searched by vector, exhaustively."""
 
-    exact_search = True
+    exhaustive = True
 
     def __init__(self, vectors: FloatArray) -> None:
         self.vectors = vectors
@@ -58,7 +58,7 @@ def plan_of(query: Query, **options: Any) -> tuple[Plan, FloatArray, FloatArray]
     text = rng.standard_normal(8).astype(np.float32)
     rows = rng.standard_normal((len(concepts(query)), 8)).astype(np.float32)
     config = ScoringConfig(**options)
-    return make_plan(canonical(query), text, rows, calibration=CLIP_PRESET, config=config), text, rows
+    return Plan(canonical(query), text, rows, calibration=CLIP_PRESET, config=config), text, rows
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def plan_of(query: Query, **options: Any) -> tuple[Plan, FloatArray, FloatArray]
 )
 def test_gradient_vectors(query: Query, weights: list[float]) -> None:
     plan, text, rows = plan_of(query)
-    np.testing.assert_allclose(plan.candidates[0], text + np.array(weights, np.float32) @ rows, atol=1e-5)
+    np.testing.assert_allclose(plan.search_vectors[0], text + np.array(weights, np.float32) @ rows, atol=1e-5)
 
 
 def test_only_linear_scores_are_called_linear() -> None:
@@ -89,7 +89,7 @@ def test_gradient_is_the_derivative_of_the_score() -> None:
         slope = (scores[: len(step)] - scores[len(step) :]) / 2e-4
         if aggregator == "minmax":
             continue  # a kink: any weights between the branches are a subgradient
-        np.testing.assert_allclose(encoded.plan.candidates[0], slope @ encoded.matrix, atol=1e-4)
+        np.testing.assert_allclose(encoded.plan.search_vectors[0], slope @ encoded.matrix, atol=1e-4)
 
 
 @settings(deadline=None)
@@ -189,7 +189,7 @@ def test_which_of_equal_images_comes_first_does_not_depend_on_depth(kind: Any) -
 
 def test_an_approximate_source_proves_nothing() -> None:
     class Graph(Flat):
-        exact_search = False
+        exhaustive = False
 
     found = LogicScorer(ENCODER).search(A & ~B, Graph(gallery(50, 0)), limit=5, depth=100, exact=True)
     assert not found.exact

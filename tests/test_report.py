@@ -91,5 +91,5 @@ def test_an_empty_ranking_says_so(tmp_path: Path) -> None:
     plain, logical = render_report([Comparison(plain=full.plain, logical=nothing)]).split("<h3>With logic</h3>")
     assert plain.count("<li ") == 2
     assert 'class="moved' not in plain
-    assert "nothing holds the query far enough" in logical
+    assert "no picture satisfies the query far enough" in logical
     assert "<ol>" not in logical

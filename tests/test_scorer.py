@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 import re
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lcse_plugins import (
     CLIP_PRESET,
@@ -27,6 +31,9 @@ from lcse_plugins import (
     parse,
     score_arrays,
 )
+from lcse_plugins import pool as pool_module
+from lcse_plugins.config import Mode
+from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import (
     CalibrationError,
     CalibrationMismatch,
@@ -41,6 +48,7 @@ from lcse_plugins.evidence import ConceptEvidence
 from lcse_plugins.pool import BLOCK, top_indices
 from lcse_plugins.query import concepts
 from lcse_plugins.testing import ToyEncoder, toy_gallery
+from tests.strategies import trees
 
 UMBRELLA, PERSON = Concept("umbrella"), Concept("person")
 QUERY = UMBRELLA & ~PERSON
@@ -108,11 +116,13 @@ def test_ranking_is_the_pure_function_over_the_vectors(gallery: Any) -> None:
     assert [r.id for r in ranking] == list(np.argsort(-expected, kind="stable"))
 
 
-def test_no_operator_is_the_plain_encoder_bit_for_bit(gallery: Any) -> None:
-    scorer, candidates = gallery
-    vectors = np.stack([candidate.vector for candidate in candidates])
-    ranking = scorer.rank("an umbrella on a bench", vectors)
+@pytest.mark.parametrize("options", [{}, {"limit": 4}, {"min_truth": 0.0}, {"limit": 4, "min_truth": 0.0}])
+@pytest.mark.parametrize("images", [5, 17, 1001])
+def test_no_operator_is_the_plain_encoder_bit_for_bit(images: int, options: Any) -> None:
+    scorer, vectors = LogicScorer(ToyEncoder()), gallery_of(images)
+    ranking = scorer.rank("an umbrella on a bench", vectors, **options)
     plain = vectors @ scorer.encoder.encode_texts(["an umbrella on a bench"])[0]
+    assert [r.id for r in ranking] == list(np.argsort(-plain, kind="stable")[: len(ranking)])
     assert [r.score for r in ranking] == [float(plain[r.id]) for r in ranking]
     assert all(r.correction == 0.0 and r.holistic == r.score for r in ranking)
 
@@ -134,6 +144,37 @@ def test_ties_keep_the_incoming_order(gallery: Any) -> None:
     twins = [Candidate(id=f"{i}", vector=candidates[1].vector) for i in range(50)]
     assert [r.id for r in scorer.rank(QUERY, twins, limit=7)] == [str(i) for i in range(7)]
     assert [r.id for r in scorer.rank(QUERY, twins)] == [str(i) for i in range(50)]
+
+
+@pytest.mark.parametrize("mode", get_args(Mode))
+@pytest.mark.parametrize("query", ["a red dog", "no dog", "dog and no cat", "dog or cat"])
+def test_equal_vectors_keep_the_incoming_order(query: str, mode: Any) -> None:
+    scorer = LogicScorer(ToyEncoder(), config=ScoringConfig(mode=mode))
+    for copies in (2, 3, 7, 50, 51, 333):
+        table = np.repeat(gallery_of(1), copies, axis=0)
+        for pool in (VectorPool(table), VectorPool(table, quantised=True), VectorPool(table.astype(np.float16))):
+            for limit in (None, copies - 1, 1):
+                ranking = scorer.rank(query, pool, limit=limit)
+                assert [r.id for r in ranking] == list(range(len(ranking)))
+                assert len({r.score for r in ranking}) == 1
+
+
+@settings(deadline=None, max_examples=50)
+@given(trees(max_leaves=12), st.integers(1, 60), st.booleans(), st.sampled_from([None, 0.0, 0.3]))
+def test_a_limit_gives_the_head_of_the_whole_ranking(
+    query: Query, limit: int, quantised: bool, min_truth: float | None
+) -> None:
+    scorer, vectors = LogicScorer(ToyEncoder()), gallery_of(40)
+    pool = VectorPool(np.concatenate([vectors, vectors[::-1]]), quantised=quantised)
+    with patch.object(pool_module, "LARGE", 1):
+        whole = scorer.rank(query, pool, min_truth=min_truth)
+        head = scorer.rank(query, pool, limit=limit, min_truth=min_truth)
+    assert [(r.id, r.score) for r in head] == [(r.id, r.score) for r in whole[:limit]]
+
+
+def gallery_of(images: int) -> FloatArray:
+    vectors = np.random.default_rng(0).standard_normal((images, 64)).astype(np.float32)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10, 11])
@@ -207,7 +248,10 @@ def test_a_broken_parser_is_not_silent(gallery: Any) -> None:
 
     ranking = LogicScorer(scorer.encoder, parser=broken).rank("umbrella and no person", candidates)
     assert ranking.parse.error == "RuntimeError: out of tokens"
-    assert ranking.parse.parser == "none"
+    assert ranking.parse.parser == "holistic"
+    told = ranking[:3].to_json()
+    assert (told["parser"], told["error"]) == ("holistic", "RuntimeError: out of tokens")
+    assert told["notes"] == list(ranking.parse.notes) != []
     assert all(r.correction == 0.0 for r in ranking)
 
 
@@ -225,7 +269,7 @@ async def test_a_parser_that_makes_no_tree_is_broken(gallery: Any) -> None:
     ranking = broken.rank("umbrella and no person", candidates)
     assert "no" in (ranking.parse.error or "")
     assert all(r.correction == 0.0 for r in ranking)
-    assert (await broken.aread("umbrella")).parser == "none"
+    assert (await broken.aread("umbrella")).parser == "holistic"
 
 
 def test_declared_errors_of_a_parser_pass() -> None:
@@ -254,6 +298,19 @@ def test_texts_are_encoded_once(gallery: Any) -> None:
     assert scorer.encoder.texts_encoded == count + 1 + 4
 
 
+def test_a_copy_ranks_alike(gallery: Any) -> None:
+    scorer, candidates = gallery
+    expected = [r.score for r in scorer.rank(QUERY, candidates)]
+    assert [r.score for r in pickle.loads(pickle.dumps(scorer)).rank(QUERY, candidates)] == expected
+
+
+def test_words_that_cancel_are_the_encoders_error() -> None:
+    encoder = ToyEncoder({"dog": [1.0, 0.0], "cat": [-1.0, 0.0]})
+    for encode in (encoder.encode_texts, encoder.encode_images):
+        with pytest.raises(EncoderError, match="cancel to a zero vector"):
+            encode(["dog cat"])
+
+
 def test_threads_get_their_own_answers() -> None:
     encoder, candidates = toy_gallery()
     scorer = LogicScorer(encoder)
@@ -274,9 +331,23 @@ def test_threads_get_their_own_answers() -> None:
     assert not wrong
 
 
+def test_vectors_may_be_tensors_or_any_table(gallery: Any) -> None:
+    torch = pytest.importorskip("torch")
+    scorer, candidates = gallery
+    table = np.stack([candidate.vector for candidate in candidates])
+    learned = torch.tensor(table, requires_grad=True)
+    coarse = learned.detach().bfloat16()
+    tables = (learned, coarse, list(learned), table.tolist(), table.view(np.matrix))
+    for images in (*tables, *([Candidate(i, row) for i, row in enumerate(rows)] for rows in (learned, coarse))):
+        assert [r.id for r in scorer.rank(QUERY, images, limit=2)] == [1, 3]
+
+
 @pytest.mark.parametrize(
     ("candidates", "message"),
     [
+        (None, "not None"),
+        (7, "not 7"),
+        ([Candidate("a", None)], "must be numbers"),  # type: ignore[arg-type]
         (np.empty((0, 64), np.float32), "no image vectors"),
         ([], "no image vectors"),
         (np.zeros((2, 64), np.float32), "are zero, the first at position 0"),
@@ -337,6 +408,14 @@ def test_a_ranking_is_json_whatever_its_ids() -> None:
     encoder = ToyEncoder()
     pool = VectorPool(encoder.encode_images(["dog", "cat"]), ids=np.arange(2))  # type: ignore[arg-type]
     assert json.loads(json.dumps(LogicScorer(encoder).rank("no dog", pool).to_json()))["results"][0]["id"] == 1
+
+
+def test_a_part_of_a_ranking_is_a_ranking(gallery: Any) -> None:
+    scorer, candidates = gallery
+    ranking = scorer.rank(QUERY, candidates)
+    part = ranking[1:3]
+    assert (part.parse, part.mode, part.exact) == (ranking.parse, "lcse", True)
+    assert [*part] == [ranking[1], ranking[2]]
 
 
 def test_calibration_belongs_to_its_encoder() -> None:

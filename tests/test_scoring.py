@@ -209,7 +209,7 @@ def test_torch_agrees_with_numpy(
 @given(
     trees(),
     st.fixed_dictionaries({name: cosines(2, low=-1e30, high=1e30) for name in NAMES}),
-    st.sampled_from([-30.0, -1.0, 0.0, 0.7]),
+    st.sampled_from([-1e38, -1e7, -1e6, -30.0, -1.0, 0.0, 0.7, 1e38]),
     st.sampled_from(["power", "minmax", "probabilistic"]),
     st.sampled_from(["lcse", "anchored", "factored", "routed"]),
 )

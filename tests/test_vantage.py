@@ -29,7 +29,7 @@ def photographs(n: int, seed: int) -> FloatArray:
 @given(trees(max_leaves=10), st.sampled_from(["lcse", "anchored", "factored"]), st.sampled_from(["power", "minmax"]))
 def test_a_few_finite_vectors_in_different_directions(query: Query, mode: str, aggregator: str) -> None:
     config = ScoringConfig(mode=mode, aggregator=aggregator)  # type: ignore[arg-type]
-    vectors = LogicScorer(ENCODER, config=config).encode(query).plan.candidates
+    vectors = LogicScorer(ENCODER, config=config).encode(query).plan.search_vectors
     assert 1 <= len(vectors) <= MAX_VECTORS
     assert np.isfinite(vectors).all()
     units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -37,7 +37,7 @@ def test_a_few_finite_vectors_in_different_directions(query: Query, mode: str, a
 
 
 def test_every_branch_has_its_own() -> None:
-    ways = LogicScorer(ENCODER).encode((A & ~B) | (C & ~D)).plan.candidates
+    ways = LogicScorer(ENCODER).encode((A & ~B) | (C & ~D)).plan.search_vectors
     own = []
     for wanted, unwanted in (("dog", "cat"), ("red car", "person")):
         image, spoiled = ENCODER.encode_images([wanted, f"{wanted} {unwanted}"])
@@ -48,7 +48,7 @@ def test_every_branch_has_its_own() -> None:
 
 def test_a_wide_or_stays_within_bounds() -> None:
     many = Or(tuple(Concept(f"thing {i}") & ~Concept(f"other {i}") for i in range(20)))
-    assert len(LogicScorer(ENCODER).encode(many).plan.candidates) <= MAX_VECTORS
+    assert len(LogicScorer(ENCODER).encode(many).plan.search_vectors) <= MAX_VECTORS
 
 
 @pytest.mark.parametrize("query", [A & B, A | B, A & ~B, ~A & ~B, (A & ~B) | (C & ~D)])
@@ -60,6 +60,6 @@ def test_they_find_the_best_images(query: Query) -> None:
     def found(rows: FloatArray, depth: int) -> int:
         return len(best & set(np.argsort(-(vectors @ rows.T), axis=0)[:depth].ravel().tolist()))
 
-    assert found(encoded.plan.candidates, 60) >= 9
+    assert found(encoded.plan.search_vectors, 60) >= 9
     if all(encoded.negated.values()):  # the text names just what it excludes
-        assert found(encoded.holistic_vector[None, :], 60 * len(encoded.plan.candidates)) == 0
+        assert found(encoded.holistic_vector[None, :], 60 * len(encoded.plan.search_vectors)) == 0

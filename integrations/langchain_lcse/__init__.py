@@ -9,17 +9,29 @@
 
 from __future__ import annotations
 
+from lcse_plugins.errors import MissingExtra
+from lcse_plugins.hosting.versions import check_versions
+
 try:
     import langchain_core as _langchain_core  # noqa: F401
 except ImportError as error:
-    from lcse_plugins.errors import MissingExtra
-
     raise MissingExtra("langchain_lcse", "langchain") from error
+else:
+    check_versions("langchain_lcse", "langchain")
 
 from langchain_lcse.compressor import LogicCompressor
 from langchain_lcse.embeddings import LcseEmbeddings
-from langchain_lcse.parser_chain import query_parser_chain
+from langchain_lcse.parser_chain import QueryParserChain, query_parser_chain
 from langchain_lcse.retriever import LogicRetriever
 from langchain_lcse.tool import logic_search_tool
+from lcse_plugins.hosting.account import METADATA_KEY
 
-__all__ = ["LcseEmbeddings", "LogicCompressor", "LogicRetriever", "logic_search_tool", "query_parser_chain"]
+__all__ = [
+    "METADATA_KEY",
+    "LcseEmbeddings",
+    "LogicCompressor",
+    "LogicRetriever",
+    "QueryParserChain",
+    "logic_search_tool",
+    "query_parser_chain",
+]

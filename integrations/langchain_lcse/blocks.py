@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 
-from langchain_lcse.documents import EVIDENCE_KEY
 from lcse_plugins.errors import ImageError, InvalidOption
+from lcse_plugins.hosting.account import METADATA_KEY
 from lcse_plugins.images.locations import ImageAccess, ImageLocation, is_web_url, read_image
 from lcse_plugins.images.thumbnails import SMALLEST_SIDE, jpeg_thumbnail
 from lcse_plugins.query import format_query, from_json
@@ -56,7 +56,7 @@ def result_blocks(query: str, documents: Sequence[Document], budget: PictureBudg
 def _pictures(documents: Sequence[Document], budget: PictureBudget) -> Iterator[Block]:
     left = budget.max_bytes
     for place, document in enumerate(documents):
-        reason = document.metadata.get(EVIDENCE_KEY, {}).get("reason", "")
+        reason = document.metadata.get(METADATA_KEY, {}).get("reason", "")
         picture, fault = _picture(document, budget, left // (len(documents) - place))
         yield _text(" — ".join(filter(None, (f"{place + 1}. {_title(document)}", reason, fault))))
         if picture is not None:
@@ -85,7 +85,7 @@ def _picture(document: Document, budget: PictureBudget, share: int) -> tuple[Blo
 
 
 def _heading(query: str, documents: Sequence[Document]) -> str:
-    parse = documents[0].metadata.get(EVIDENCE_KEY, {}).get("parse")
+    parse = documents[0].metadata.get(METADATA_KEY, {}).get("parse")
     found = f"{len(documents)} picture{'s' * (len(documents) != 1)} for {query!r}"
     if parse is None:
         return f"{found}:"

@@ -14,18 +14,16 @@ from pydantic import ConfigDict, PrivateAttr
 from langchain_lcse.child_runs import arun_as_child, run_as_child
 from langchain_lcse.documents import ranked_documents
 from langchain_lcse.images import image_location
-from langchain_lcse.vectors import DocumentVectors, VectorFunction
+from langchain_lcse.vectors import DocumentVectors, VectorFunction, cache_for
 from lcse_plugins.arguments import check_limits
 from lcse_plugins.encoded import EncodedQuery
-from lcse_plugins.errors import LcseError
-from lcse_plugins.hosting.checked_options import CheckedOptions
+from lcse_plugins.hosting.account import fetched_by
+from lcse_plugins.hosting.checked_options import CheckedOptions, OptionalCount
 from lcse_plugins.hosting.made_once import MadeOnce
+from lcse_plugins.hosting.reranking import rank_found
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
-from lcse_plugins.pool import VectorPool
-from lcse_plugins.results import Candidate
 from lcse_plugins.scorer import LogicScorer
-from lcse_plugins.search import rank_pool
 
 __all__ = ["LogicCompressor"]
 
@@ -39,7 +37,7 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
 
     scorer: LogicScorer
     """Reads and scores queries."""
-    top_n: int | None = None
+    top_n: OptionalCount = None
     """How many documents to return; None for all."""
     min_truth: float | None = None
     """Leave out documents for which the query holds less than this."""
@@ -60,8 +58,9 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
     _made: MadeOnce[DocumentVectors] = PrivateAttr(default_factory=MadeOnce)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Check the numbers."""
+        """Check the numbers and the cache."""
         check_limits(self.top_n, self.min_truth, name="top_n")
+        self._vectors()
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -91,20 +90,23 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
         }
         return self._made.get(
             (encoder, cache, ways),
-            lambda: DocumentVectors(ImageVectorCache(encoder) if cache is None else cache, **ways),
+            lambda: DocumentVectors(cache_for(encoder, cache), **ways),
         )
 
     def _ranked(self, documents: Sequence[Document], encoded: EncodedQuery) -> list[Document]:
-        candidates: list[Candidate] = []
-        rest: list[Document] = []
-        for position, (document, vector) in enumerate(zip(documents, self._vectors().of(documents), strict=True)):
-            if not isinstance(vector, LcseError):
-                candidates.append(Candidate(id=position, vector=vector, payload=document))
-            elif self.on_missing == "raise":
-                raise vector
-            elif self.on_missing == "keep_last":
-                rest.append(document.model_copy(update={"metadata": dict(document.metadata)}))
-        if candidates:
-            ranking = rank_pool(encoded, VectorPool.of(candidates), limit=self.top_n, min_truth=self.min_truth)
-            rest = [*ranked_documents(ranking), *rest]
-        return rest[: self.top_n]
+        vectors = self._vectors()
+        ranking, missing = rank_found(
+            encoded,
+            documents,
+            vectors.of(documents),
+            stored=vectors.stored_result,
+            check=vectors.check,
+            limit=self.top_n,
+            min_truth=self.min_truth,
+        )
+        if missing and self.on_missing == "raise":
+            raise missing[0][1]
+        fetched = fetched_by((document.metadata for document in documents), encoded.parse.text)
+        kept = [document for document, _ in missing] if self.on_missing == "keep_last" else []
+        rest = [document.model_copy(update={"metadata": dict(document.metadata)}) for document in kept]
+        return [*ranked_documents(ranking, fetched=fetched), *rest][: self.top_n]

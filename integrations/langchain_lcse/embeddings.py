@@ -23,8 +23,8 @@ DocumentKind = Literal["texts", "images"]
 class LcseEmbeddings(Embeddings):
     """Texts and pictures as unit vectors of one encoder.
 
-        store = InMemoryVectorStore(LcseEmbeddings("starter", documents="images"))
-        store.add_texts(["beach.jpg", "street.jpg"])
+        >>> store = InMemoryVectorStore(LcseEmbeddings("starter", documents="images"))
+        >>> store.add_texts(["beach.jpg", "street.jpg"])
 
     Args:
         encoder: An encoder or its name.
@@ -32,7 +32,7 @@ class LcseEmbeddings(Embeddings):
             names a picture (a path or URL with a picture's suffix, a data URI) stands for it, and any vector store
             can be filled with pictures; one that does not is still a text.
         batch_size: How many are encoded at a time, which bounds memory.
-        access: What may be read to get a picture.
+        image_access: What may be read to get a picture.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class LcseEmbeddings(Embeddings):
         *,
         documents: DocumentKind = "texts",
         batch_size: int = 32,
-        access: ImageAccess = DEFAULT_ACCESS,
+        image_access: ImageAccess = DEFAULT_ACCESS,
     ) -> None:
         if documents not in get_args(DocumentKind):
             raise InvalidOption(f"documents are {' or '.join(get_args(DocumentKind))}, not {documents!r}")
@@ -49,7 +49,7 @@ class LcseEmbeddings(Embeddings):
         self.encoder = load_encoder(encoder)
         self.documents = documents
         self.batch_size = batch_size
-        self.access = access
+        self.image_access = image_access
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a text."""
@@ -72,7 +72,7 @@ class LcseEmbeddings(Embeddings):
         """
         rows: list[list[float]] = []
         for start in range(0, len(images), self.batch_size):
-            batch = [read_image(image, access=self.access) for image in images[start : start + self.batch_size]]
+            batch = [read_image(image, access=self.image_access) for image in images[start : start + self.batch_size]]
             rows.extend(self.encoder.encode_images(batch, batch_size=self.batch_size).tolist())
         return rows
 

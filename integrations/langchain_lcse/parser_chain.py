@@ -1,9 +1,9 @@
 """`query_parser_chain`: a query's tree from any LangChain chat model, as a Runnable and as a `Parser`.
 
-chain = query_parser_chain(ChatOpenAI(model="gpt-4.1-mini"))
-chain.invoke("an umbrella and no person")            # a Query
-(chain | format_query).invoke("a cat or a dog")
-LogicRetriever(source=store, scorer=LogicScorer(encoder, parser=chain))
+>>> chain = query_parser_chain(ChatOpenAI(model="gpt-4.1-mini"))
+>>> chain.invoke("an umbrella and no person")  # a Query
+>>> (chain | format_query).invoke("a cat or a dog")
+>>> LogicRetriever(source=store, scorer=LogicScorer(encoder, parser=chain))
 """
 
 from __future__ import annotations
@@ -30,17 +30,31 @@ _NAMES = ("model_name", "model", "model_id", "deployment_name")
 
 
 class QueryParserChain(LLMQueryParser, Runnable[str, Query]):
-    """A Runnable str → Query that is a `Parser` too; `read` also says who answered and why."""
+    """A Runnable str → Query that reads a query with a chat model, checks the reply against it, and composes with `|`.
+
+    It is a `Parser` too; `read` also says who answered and why.
+
+    Args:
+        llm: A chat model with structured output.
+        on_error: What a failure leads to: `fallback` (the default), `holistic` or `raise`.
+        fallback: The parser that then answers; the offline grammar by default.
+        patience: Time limits and retries on top of the model's own. Blocking calls are as long as the model's.
+        prompt: Rules and examples; all that come with the package by default.
+        method: Handed to `with_structured_output`, such as `function_calling`; the model's own choice by default.
+
+    Raises:
+        InvalidOption: the model has no structured output.
+    """
 
     def __init__(
         self,
         llm: BaseChatModel,
         *,
-        on_error: OnError,
-        fallback: Parser | None,
-        patience: Patience,
-        prompt: Prompt | None,
-        method: str | None,
+        on_error: OnError = "fallback",
+        fallback: Parser | None = None,
+        patience: Patience = HOST_PATIENCE,
+        prompt: Prompt | None = None,
+        method: str | None = None,
     ) -> None:
         names = (getattr(llm, name, None) for name in _NAMES)
         model = next(filter(None, names), type(llm).__name__)
@@ -102,29 +116,8 @@ class QueryParserChain(LLMQueryParser, Runnable[str, Query]):
         return self.prompt.messages(question.text, rejected=question.rejected, complaint=question.complaint)
 
 
-def query_parser_chain(
-    llm: BaseChatModel,
-    *,
-    on_error: OnError = "fallback",
-    fallback: Parser | None = None,
-    patience: Patience = HOST_PATIENCE,
-    prompt: Prompt | None = None,
-    method: str | None = None,
-) -> QueryParserChain:
-    """A Runnable that reads a query with `llm`, checks the reply against the query, and composes with `|`.
-
-    Args:
-        llm: A chat model with structured output.
-        on_error: What a failure leads to: `fallback` (the default), `holistic` or `raise`.
-        fallback: The parser that then answers; the offline grammar by default.
-        patience: Time limits and retries on top of the model's own. Blocking calls are as long as the model's.
-        prompt: Rules and examples; all that come with the package by default.
-        method: Handed to `with_structured_output`, such as `function_calling`; the model's own choice by default.
-
-    Raises:
-        InvalidOption: the model has no structured output.
-    """
-    return QueryParserChain(llm, on_error=on_error, fallback=fallback, patience=patience, prompt=prompt, method=method)
+query_parser_chain = QueryParserChain
+"""Makes a `QueryParserChain`; named as LangChain names what makes its chains."""
 
 
 def _unpacked(result: Any) -> WireQuery:

@@ -13,9 +13,9 @@ from pydantic import ConfigDict, Field, SkipValidation
 from langchain_lcse.child_runs import arun_as_child, run_as_child
 from langchain_lcse.images import image_location
 from langchain_lcse.sources.choose import Source, choose_source
-from langchain_lcse.sources.protocol import DocumentSource, Wanted
+from langchain_lcse.sources.protocol import DocumentSource, SearchArguments
 from langchain_lcse.vectors import VectorFunction
-from lcse_plugins.hosting.checked_options import CheckedOptions
+from lcse_plugins.hosting.checked_options import CheckedOptions, OptionalCount
 from lcse_plugins.hosting.made_once import MadeOnce
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
@@ -27,11 +27,12 @@ __all__ = ["LogicRetriever"]
 class LogicRetriever(CheckedOptions, BaseRetriever):
     """Finds the documents whose pictures show what the query says and do not show what it excludes.
 
-        retriever = LogicRetriever(source=store, scorer=LogicScorer(encoder), k=5)
-        retriever.invoke("an umbrella and no person")
-        retriever.invoke("a dog", k=20, min_truth=0.5, filter=...)
+        >>> retriever = LogicRetriever(source=store, scorer=LogicScorer(encoder), k=5)
+        >>> retriever.invoke("an umbrella and no person")
+        >>> retriever.invoke("a dog", k=20, min_truth=0.5, filter=...)
 
-    Each document is a copy with its score in `metadata["relevance_score"]` and the reasons in `metadata["lcse"]`.
+    Each document is a copy with its score in `metadata["relevance_score"]` and the reasons in `metadata["lcse"]`, an
+    `Account` of `lcse_plugins.hosting.account`.
     Fewer than `k` come back when the source holds fewer, or the filter or `min_truth` leaves fewer; none from an empty
     source. A document that the source returns twice counts once. `bind(filter=…)` fixes a filter for all calls.
 
@@ -39,6 +40,7 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
         InvalidOption: a setting, or an argument of a call, is out of its range.
         QueryError: the query cannot be read.
         InvalidCandidate: vectors do not fit the encoder or each other, or no document found has one.
+        SearchUnavailable: the source did not answer.
     """
 
     source: SkipValidation[Source]
@@ -46,14 +48,16 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
     scorer: LogicScorer | None = None
     """Reads and scores queries; its encoder made the source's vectors. A store with `LcseEmbeddings` needs none, and a
     `LogicSearch` has its own."""
-    k: int = 4
-    """How many documents to return."""
-    fetch_k: int = 1000
-    """How many candidates to fetch for each search vector of a query. Lower it if pictures must be encoded anew."""
+    k: OptionalCount = None
+    """How many documents to return; 4 by default."""
+    fetch_k: OptionalCount = None
+    """How many candidates to fetch for each search vector of a query; 1,000 by default. Lower it if pictures must be
+    encoded anew."""
     min_truth: float | None = None
     """Leave out documents for which the query holds less than this."""
-    exact: bool = False
-    """Search deeper until the result is proved or the source exhausted; `metadata["lcse"]["exact"]` says."""
+    exact: bool | None = None
+    """Search deeper until the result is proved or the source exhausted, which `metadata["lcse"]["exact"]` says; not so
+    by default."""
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     """More arguments for the source's own search, such as Qdrant's `search_params`. `k`, `filter`, `min_truth`,
     `fetch_k` and `exact`, or a `LogicSearch`'s words for them, mean the same here as elsewhere: those of a call come
@@ -77,18 +81,17 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
 
     def model_post_init(self, context: Any, /) -> None:
         """Check that the source can be searched and what it is asked for."""
-        self.wanted()
+        self.search_arguments()
 
-    def wanted(self, **call: Any) -> Wanted:
+    def search_arguments(self, **call: Any) -> SearchArguments:
         """What a call with these arguments asks of the source.
 
         Raises:
             InvalidOption: a number is out of its range or given twice, or the source cannot do what it is asked for.
         """
-        fields = type(self).model_fields
         settings = {name: getattr(self, name) for name in ("k", "fetch_k", "min_truth", "exact")}
-        given = {name: value for name, value in settings.items() if value != fields[name].default}
-        return self._source().terms.wanted(call=call, settings=given, search_kwargs=self.search_kwargs)
+        given = {name: value for name, value in settings.items() if value is not None}
+        return self._source().accepts.merged(call=call, settings=given, search_kwargs=self.search_kwargs)
 
     def _get_relevant_documents(
         self,
@@ -99,8 +102,8 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
         filter: Any = None,
         min_truth: float | None = None,
     ) -> list[Document]:
-        source, wanted = self._source(), self.wanted(k=k, filter=filter, min_truth=min_truth)
-        return run_as_child(run_manager.get_child(), lambda: source.search(query, wanted))
+        source, arguments = self._source(), self.search_arguments(k=k, filter=filter, min_truth=min_truth)
+        return run_as_child(run_manager.get_child(), lambda: source.search(query, arguments))
 
     async def _aget_relevant_documents(
         self,
@@ -111,8 +114,8 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
         filter: Any = None,
         min_truth: float | None = None,
     ) -> list[Document]:
-        source, wanted = self._source(), self.wanted(k=k, filter=filter, min_truth=min_truth)
-        return await arun_as_child(run_manager.get_child(), source.asearch(query, wanted))
+        source, arguments = self._source(), self.search_arguments(k=k, filter=filter, min_truth=min_truth)
+        return await arun_as_child(run_manager.get_child(), source.asearch(query, arguments))
 
     def _source(self) -> DocumentSource:
         """The way to search, by the fields as they are now."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.callbacks import Callbacks
@@ -24,6 +25,17 @@ __all__ = ["TOOL_DESCRIPTION", "logic_search_tool"]
 
 MAX_K = 20
 
+_PROGRAMMING_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    NameError,
+    NotImplementedError,
+    TypeError,
+)
+
 TOOL_DESCRIPTION = """\
 Search the picture collection by what the pictures show and do not show. Returns the best pictures, each with the \
 reason for its place.
@@ -32,7 +44,7 @@ Write what must be seen as short noun phrases, joined by logic:
 - plain English: "a street without cars", "a dog and a cat", "a beach or a pool", "neither people nor cars"
 - or explicitly: AND, OR, NOT, parentheses, quotes around phrases: "street AND NOT (car OR truck)", "dog -leash"
 Name things that can be seen; avoid moods, counts and instructions. Never rephrase an exclusion into its opposite: \
-say what is not wanted."""
+say what is not arguments."""
 
 
 def logic_search_tool(
@@ -68,7 +80,7 @@ def logic_search_tool(
         raise InvalidOption(
             f"the tool asks a retriever, not {type(retriever).__name__}; pass LogicRetriever(source=…) for a store"
         )
-    usual = min(retriever.wanted().k, MAX_K) if isinstance(retriever, LogicRetriever) else None
+    usual = min(retriever.search_arguments().k, MAX_K) if isinstance(retriever, LogicRetriever) else None
     takes_k = isinstance(retriever, VectorStoreRetriever) or "k" in keywords(retriever._get_relevant_documents)[0]
     budget = PictureBudget(max_bytes=max_bytes, max_side=max_side, locate=locate_image, access=image_access)
 
@@ -76,19 +88,15 @@ def logic_search_tool(
         return {"k": k} if takes_k and k is not None else {}
 
     def search(query: str, k: int | None = usual, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
-        try:
+        with _told_failures():
             documents = retriever.invoke(query, {"callbacks": callbacks}, **asked(k))[: k or MAX_K]
-        except LcseError as error:
-            raise ToolException(_told(error)) from error
         return result_blocks(query, documents, budget), documents
 
     async def asearch(
         query: str, k: int | None = usual, callbacks: Callbacks = None
     ) -> tuple[list[Block], list[Document]]:
-        try:
+        with _told_failures():
             documents = (await retriever.ainvoke(query, {"callbacks": callbacks}, **asked(k)))[: k or MAX_K]
-        except LcseError as error:
-            raise ToolException(_told(error)) from error
         return await asyncio.to_thread(result_blocks, query, documents, budget), documents
 
     return StructuredTool.from_function(
@@ -111,8 +119,17 @@ def _schema(usual: int | None) -> type[BaseModel]:
     return create_model("SearchPictures", query=(str, asked), k=(number, count))
 
 
-def _told(error: LcseError) -> str:
-    return f"The search failed: {error}"
+@contextmanager
+def _told_failures() -> Iterator[None]:
+    """What goes wrong in a search is for the model to know; a mistake in a program is not."""
+    try:
+        yield
+    except (LcseError, ToolException) as error:
+        raise ToolException(f"The search failed: {error}") from error
+    except _PROGRAMMING_ERRORS:
+        raise
+    except Exception as error:
+        raise ToolException(f"The search failed: {type(error).__name__}: {error}") from error
 
 
 def _misused(error: ValidationError | Any) -> str:

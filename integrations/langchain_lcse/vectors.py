@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from langchain_core.documents import Document
@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 
 from langchain_lcse.images import image_location
 from langchain_lcse.sources.known_stores import facts_of, read_vectors
-from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.errors import InvalidCandidate, LcseError
+from lcse_plugins.encoders.protocol import Encoder, FloatArray
+from lcse_plugins.errors import InvalidCandidate, InvalidOption, LcseError
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
-from lcse_plugins.images.text_vectors import PictureCheck, Stored
-from lcse_plugins.results import Candidate
+from lcse_plugins.images.text_vectors import StoredResult, TextVectorCheck
+from lcse_plugins.results import Ranking
 
-__all__ = ["DocumentVectors", "VectorFunction"]
+__all__ = ["DocumentVectors", "VectorFunction", "cache_for"]
 
 VECTORS_OF_PICTURES = (
     "fill the store with LcseEmbeddings(…, documents='images') and the paths of pictures as page contents, "
@@ -28,6 +28,22 @@ VECTORS_OF_PICTURES = (
 
 VectorFunction: TypeAlias = Callable[[Sequence[Document]], Sequence[ArrayLike | None]]
 """One image vector for each document, None where there is none."""
+
+
+def cache_for(encoder: Encoder, cache: ImageVectorCache | None) -> ImageVectorCache:
+    """The cache that was given, or a new one.
+
+    Raises:
+        InvalidOption: it keeps vectors of another encoder.
+    """
+    if cache is None:
+        return ImageVectorCache(encoder)
+    if cache.encoder.encoder_id != encoder.encoder_id:
+        raise InvalidOption(
+            f"image_cache keeps vectors of encoder {cache.encoder.encoder_id!r}, not of {encoder.encoder_id!r}; "
+            "pass ImageVectorCache(encoder) with the scorer's encoder, or none"
+        )
+    return cache
 
 
 class DocumentVectors:
@@ -55,7 +71,7 @@ class DocumentVectors:
         self._store = store
         self._locate = locate
         self._access = access
-        self._check = PictureCheck(cache, access=access, cure=VECTORS_OF_PICTURES)
+        self.check = TextVectorCheck(cache, access=access, advice=VECTORS_OF_PICTURES)
 
     @property
     def in_process(self) -> bool:
@@ -73,18 +89,22 @@ class DocumentVectors:
                     found[i] = vector
         return [v if isinstance(v, LcseError) else np.ravel(np.asarray(v, dtype=np.float32)) for v in found]
 
-    def of_texts(self, results: Sequence[Candidate]) -> list[InvalidCandidate | None]:
-        """For each of the best documents, what is wrong with a vector that is its text's and not its picture's.
+    def stored_result(self, document: Document, vector: FloatArray | None) -> StoredResult:
+        """A document as it is stored with a vector: by which text, and of which picture it should be."""
+        return StoredResult(f"document {document.id!r}", vector, document.page_content, self._locate(document))
+
+    def without_text_vectors(self, ranking: Ranking, *, on_missing: Literal["drop", "raise"]) -> Ranking:
+        """A ranking of documents without those whose vectors are those of their texts.
 
         Raises:
-            InvalidCandidate: all of them are.
+            InvalidCandidate: all of them are, or one is and `on_missing` is "raise".
         """
-        stored = [
-            Stored(f"document {c.payload.id!r}", c.vector, c.payload.page_content, self._locate(c.payload))
-            for c in results
-        ]
-        wrong = set(self._check.of_texts(stored))
-        return [InvalidCandidate(self._check.told(s)) if i in wrong else None for i, s in enumerate(stored)]
+        stored = [self.stored_result(result.candidate.payload, result.candidate.vector) for result in ranking]
+        wrong = self.check.find_text_vectors(stored)
+        if wrong and on_missing == "raise":
+            raise InvalidCandidate(self.check.describe_fault(stored[wrong[0]]))
+        sound = [result for place, result in enumerate(ranking) if place not in wrong]
+        return Ranking(sound, parse=ranking.parse, mode=ranking.mode, exact=ranking.exact)
 
     def _given(self, documents: Sequence[Document]) -> Sequence[ArrayLike | None]:
         if self._vectors is None:

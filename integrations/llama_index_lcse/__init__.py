@@ -8,16 +8,19 @@ they are scored with; `DatabaseRetriever` lets a Qdrant collection score; `Llama
 """
 
 from lcse_plugins.errors import MissingExtra
+from lcse_plugins.hosting.versions import check_versions
 
 try:
     import llama_index.core  # noqa: F401
 except ImportError as error:
     raise MissingExtra("llama_index_lcse", "llama-index") from error
+else:
+    check_versions("llama_index_lcse", "llama-index")
 
+from lcse_plugins.hosting.account import METADATA_KEY
 from llama_index_lcse.database import DatabaseRetriever
 from llama_index_lcse.embedding import EncoderEmbedding
 from llama_index_lcse.llm_parser import LlamaIndexParser
-from llama_index_lcse.node_ranking import METADATA_KEY
 from llama_index_lcse.postprocessor import LogicPostprocessor
 from llama_index_lcse.retriever import LogicRetriever
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Mapping
-from inspect import iscoroutinefunction
 from typing import Any
 
 from llama_index.core.callbacks import CallbackManager
@@ -15,61 +14,81 @@ from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
 from lcse_plugins.arguments import check_limits
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
-from lcse_plugins.hosting.keywords import keywords
+from lcse_plugins.hosting.account import Accounts
+from lcse_plugins.hosting.logic_queries import DatabaseQueries, LogicQueries
+from lcse_plugins.hosting.payloads import read_payload
+from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.keys import holds_picture, named_picture, picture_in
-from lcse_plugins.images.locations import ImageLocation, is_web_url
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url
+from lcse_plugins.images.text_vectors import TextVectorCheck
 from lcse_plugins.results import Ranked, Ranking
-from llama_index_lcse.node_ranking import packed, told
+from llama_index_lcse.node_ranking import packed, stored_result
 
 __all__ = ["DatabaseRetriever"]
+
+VECTORS_OF_PICTURES = "write the collection anew with vectors of the pictures, such as EncoderEmbedding() gives"
 
 
 class DatabaseRetriever(BaseRetriever):
     """Retrieves by the logic of the query, scored in the database.
 
-        search = LogicSearch(client, "photos", LogicScorer(encoder))
-        nodes = DatabaseRetriever(search, top_n=5).retrieve("a kitchen but no microwave")
+        >>> search = LogicSearch(client, "photos", LogicScorer(encoder))
+        >>> nodes = DatabaseRetriever(search, top_n=5).retrieve("a kitchen but no microwave")
 
     Collections written by llama-index-vector-stores-qdrant give back their nodes; any other point becomes an image node
     with its payload as metadata and the picture that this names, under `path` or another usual key; payloads as
     langchain-qdrant writes them (`page_content`, `metadata`) give its text and metadata. Models are not shown metadata
-    that are pictures themselves.
+    that are pictures themselves. Where the search has a `scorer`, a node whose vector is that of its text is left out.
 
     Args:
         search: A `qdrant_lcse.LogicSearch`, an `AsyncLogicSearch` (`aretrieve` only), or anything with that `query`.
         top_n: How many nodes to return; 10 if `options` has no `limit` either.
         min_truth: Leave out images for which the query holds less than this.
         options: More arguments of the search's `query`, such as `query_filter` and `candidates`.
+        image_access: What may be read to tell the vector of a picture from that of its text.
+        callback_manager: As for any retriever.
 
     Raises:
         InvalidOption: a number is out of range or given twice, or the search does not take an option.
+        InvalidCandidate: from `retrieve`: all vectors are those of texts, or a stored node is damaged.
     """
 
     def __init__(
         self,
-        search: Any,
+        search: LogicQueries,
         *,
         top_n: int | None = None,
         min_truth: float | None = None,
         options: dict[str, Any] | None = None,
+        image_access: ImageAccess = DEFAULT_ACCESS,
         callback_manager: CallbackManager | None = None,
     ) -> None:
-        self._search = search
         self._arguments = _arguments(options or {}, limit=top_n, min_truth=min_truth)
-        _check_options(search, options or {})
+        self._queries = DatabaseQueries(search, blocking="retrieve", awaited="aretrieve")
+        _check_options(self._queries, options or {})
+        encoder = self._queries.encoder
+        self._check = encoder and TextVectorCheck(
+            ImageVectorCache(encoder), access=image_access, advice=VECTORS_OF_PICTURES
+        )
         super().__init__(callback_manager=callback_manager)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if iscoroutinefunction(self._search.query):
-            raise InvalidOption("an asynchronous search answers `aretrieve` only; pass a LogicSearch to use `retrieve`")
-        return _nodes(self._search.query(query_bundle.query_str, **self._arguments).ranking)
+        return self._nodes(self._queries.ask(query_bundle.query_str, self._arguments))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if iscoroutinefunction(self._search.query):
-            hits = await self._search.query(query_bundle.query_str, **self._arguments)
-        else:
-            hits = await asyncio.to_thread(self._search.query, query_bundle.query_str, **self._arguments)
-        return _nodes(hits.ranking)
+        ranking = await self._queries.aask(query_bundle.query_str, self._arguments)
+        return await asyncio.to_thread(self._nodes, ranking)
+
+    def _nodes(self, ranking: Ranking) -> list[NodeWithScore]:
+        nodes = [_node(result) for result in ranking]
+        found = [stored_result(node, result.candidate.vector) for node, result in zip(nodes, ranking, strict=True)]
+        wrong = set(self._check.find_text_vectors(found)) if self._check else ()
+        accounts = Accounts(ranking, fetched="logic")
+        return [
+            packed(NodeWithScore(node=node), result.score, accounts.of(result, str(result.id)))
+            for place, (node, result) in enumerate(zip(nodes, ranking, strict=True))
+            if place not in wrong
+        ]
 
 
 def _arguments(options: Mapping[str, Any], **given: Any) -> dict[str, Any]:
@@ -84,23 +103,10 @@ def _arguments(options: Mapping[str, Any], **given: Any) -> dict[str, Any]:
     return arguments
 
 
-def _check_options(search: Any, options: Mapping[str, Any]) -> None:
-    query = getattr(search, "query", None)
-    if query is None:
-        raise InvalidOption(f"a search has a method `query`, which {type(search).__name__} has not")
-    known, open_ended = keywords(query)
-    unknown = sorted(set(options) - set(known))
-    if unknown and not open_ended:
-        raise InvalidOption(f"the search does not take {', '.join(unknown)}; it takes {', '.join(known)}")
-
-
-def _nodes(ranking: Ranking) -> list[NodeWithScore]:
-    parse = ranking.parse.to_json()
-    about = {"parse": parse, "mode": ranking.mode, "exact": ranking.exact, "notes": list(ranking.parse.notes)}
-    return [
-        packed(NodeWithScore(node=_node(result)), result.score, {**told(result), "id": str(result.id), **about})
-        for result in ranking
-    ]
+def _check_options(queries: DatabaseQueries, options: Mapping[str, Any]) -> None:
+    unknown = [] if queries.options is None else sorted(set(options) - queries.options)
+    if unknown:
+        raise InvalidOption(f"the search does not take {', '.join(unknown)}; it takes {', '.join(queries.named)}")
 
 
 def _node(result: Ranked) -> BaseNode:
@@ -116,11 +122,9 @@ def _node(result: Ranked) -> BaseNode:
 
 
 def _image_node(point_id: str, payload: Mapping[str, Any]) -> ImageNode:
-    """A node for a payload; one with `page_content` is read as langchain-qdrant writes it."""
-    metadata, text = dict(payload), ""
-    if isinstance(payload.get("page_content"), str) and isinstance(payload.get("metadata") or {}, Mapping):
-        text = metadata.pop("page_content")
-        metadata.update(metadata.pop("metadata", None) or {})
+    """A node for a payload that holds none; one with `page_content` is read as langchain-qdrant writes it."""
+    stored = read_payload(payload)
+    text, metadata = stored.text, stored.metadata
     hidden = [key for key, value in metadata.items() if holds_picture(value)]
     return ImageNode(
         id_=point_id,

@@ -23,7 +23,7 @@ __all__ = ["EncoderEmbedding"]
 class EncoderEmbedding(CheckedOptions, MultiModalEmbedding):
     """A LlamaIndex embedding of texts and images by any encoder of `lcse_plugins`.
 
-    MultiModalVectorStoreIndex.from_documents(images, image_embed_model=EncoderEmbedding(), embed_model=…)
+        >>> MultiModalVectorStoreIndex.from_documents(images, image_embed_model=EncoderEmbedding(), embed_model=…)
 
     `LogicRetriever` recognises an index made with it. Mind that LlamaIndex, building any vector index, leaves out nodes
     with neither text nor metadata, images too: give image nodes a text; the name of the file will do.

@@ -1,8 +1,8 @@
 """`LlamaIndexParser`: a query's tree from any LlamaIndex LLM, with its prompts open to `update_prompts`.
 
-parser = LlamaIndexParser(OpenAI(model="gpt-4.1-mini"))
-parser.get_prompts()["query_prompt"]
-LogicPostprocessor(..., parser=parser)
+>>> parser = LlamaIndexParser(OpenAI(model="gpt-4.1-mini"))
+>>> parser.get_prompts()["query_prompt"]
+>>> LogicPostprocessor(parser=parser)
 """
 
 from __future__ import annotations

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
-from lcse_plugins.arguments import check_limits
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
-from lcse_plugins.images.text_vectors import LOOKED_AT, PictureCheck, Stored
-from lcse_plugins.pool import VectorPool
-from lcse_plugins.query import leaves
-from lcse_plugins.results import Candidate, Ranked
-from lcse_plugins.search import rank_pool
+from lcse_plugins.hosting.account import METADATA_KEY, Account, Accounts, Fetched
+from lcse_plugins.hosting.reranking import rank_found
+from lcse_plugins.images.text_vectors import StoredResult, TextVectorCheck
 from llama_index_lcse.node_images import picture_of
 
-__all__ = ["METADATA_KEY", "RETRIEVAL_SCORE_KEY", "OnMissing", "packed", "rank_nodes", "told"]
+__all__ = ["RETRIEVAL_SCORE_KEY", "OnMissing", "packed", "rank_nodes", "stored_result"]
 
 OnMissing: TypeAlias = Literal["keep_last", "drop", "raise"]
-
-METADATA_KEY = "lcse"
-"""Metadata key of the account a ranked node gives of itself; no LLM and no embedding model gets to see it."""
 
 RETRIEVAL_SCORE_KEY = "retrieval_score"
 """Metadata key of the score a node was retrieved with, where that is kept."""
@@ -36,12 +29,12 @@ def rank_nodes(
     vectors: Sequence[FloatArray | ImageError],
     encoded: EncodedQuery,
     *,
-    check: PictureCheck,
+    check: TextVectorCheck,
     limit: int | None,
     min_truth: float | None,
     on_missing: OnMissing,
     keep_retrieval_score: bool,
-    fetched_by_logic: bool,
+    fetched: Fetched,
 ) -> list[NodeWithScore]:
     """New nodes, the best image first; nodes that have an error in the place of a vector are treated as `on_missing`.
 
@@ -49,78 +42,39 @@ def rank_nodes(
 
     Raises:
         ImageError: a node has no vector and `on_missing` is "raise".
-        InvalidCandidate: the vectors are those of the nodes' texts, not of their pictures.
+        InvalidCandidate: the vectors are those of the nodes' texts, not of their pictures; with "raise", if one is.
         InvalidOption: `limit` or `min_truth` is out of range.
     """
-    check_limits(limit, min_truth)
-    found = list(vectors)
-    ranked = _best(nodes, found, encoded, limit, min_truth)
-    while wrong := _of_texts(nodes, ranked, check):
-        found = [wrong.get(place, vector) for place, vector in enumerate(found)]
-        ranked = _best(nodes, found, encoded, limit, min_truth)
-    missing = [(node, fault) for node, fault in zip(nodes, found, strict=True) if isinstance(fault, ImageError)]
+    ranking, missing = rank_found(
+        encoded,
+        nodes,
+        vectors,
+        stored=lambda retrieved, vector: stored_result(retrieved.node, vector),
+        check=check,
+        limit=limit,
+        min_truth=min_truth,
+    )
     if missing and on_missing == "raise":
         raise missing[0][1]
-    about = json.dumps(_about(encoded, fetched_by_logic=fetched_by_logic))
-    results = [
-        packed(
-            nodes[result.candidate.payload], result.score, {**told(result), **json.loads(about)}, keep_retrieval_score
-        )
-        for result in ranked
-    ]
+    accounts = Accounts(ranking, fetched=fetched)
+    results: list[NodeWithScore] = []
+    for result in ranking:
+        retrieved = result.candidate.payload
+        results.append(packed(retrieved, result.score, accounts.of(result, retrieved.node_id), keep_retrieval_score))
     kept = missing if on_missing == "keep_last" else []
-    for retrieved, error in kept[: None if limit is None else limit - len(results)]:
-        account = {"id": retrieved.node_id, "missing": str(error), **json.loads(about)}
+    for retrieved, fault in kept[: None if limit is None else limit - len(results)]:
+        account = accounts.of_missing(fault, retrieved.node_id)
         results.append(packed(retrieved, _finite(retrieved.score), account, keep_retrieval_score))
     return results
 
 
-def _about(encoded: EncodedQuery, *, fetched_by_logic: bool) -> dict[str, Any]:
-    notes = list(encoded.parse.notes)
-    excluded = dict.fromkeys(leaf.text for leaf, negated in leaves(encoded.tree) if negated)
-    if excluded and not fetched_by_logic:
-        notes.append(
-            f"these candidates were fetched by the words of the query, which favours what it excludes "
-            f"({', '.join(excluded)}); LogicRetriever fetches by its logic"
-        )
-    return {"parse": encoded.parse.to_json(), "mode": encoded.config.mode, "notes": notes}
-
-
-def _best(
-    nodes: Sequence[NodeWithScore],
-    vectors: Sequence[FloatArray | ImageError],
-    encoded: EncodedQuery,
-    limit: int | None,
-    min_truth: float | None,
-) -> list[Ranked]:
-    """The nodes that have a vector, ranked; a candidate's payload is the place of its node."""
-    candidates = [
-        Candidate(nodes[place].node_id, vector, payload=place)
-        for place, vector in enumerate(vectors)
-        if not isinstance(vector, ImageError)
-    ]
-    return rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth) if candidates else []
-
-
-def _of_texts(nodes: Sequence[NodeWithScore], ranked: Sequence[Ranked], check: PictureCheck) -> dict[int, ImageError]:
-    """Place → what is wrong with a node whose vector is that of its text, among the best."""
-    best = [result.candidate for result in ranked[:LOOKED_AT]]
-    stored = [_stored(nodes[candidate.payload].node, candidate.vector) for candidate in best]
-    wrong = check.of_texts(stored)
-    return {best[i].payload: ImageError(stored[i].name, check.told(stored[i])) for i in wrong}
-
-
-def _stored(node: BaseNode, vector: FloatArray) -> Stored:
-    return Stored(f"node {node.node_id}", vector, node.get_content(MetadataMode.EMBED), picture_of(node))
-
-
-def told(result: Ranked) -> dict[str, Any]:
-    """What a result says of itself, as JSON values: its numbers, and the reason in words."""
-    return {**result.to_json(), "reason": result.reason}
+def stored_result(node: BaseNode, vector: FloatArray | None) -> StoredResult:
+    """A node as it is stored with a vector: by which text, and of which picture it should be."""
+    return StoredResult(f"node {node.node_id}", vector, node.get_content(MetadataMode.EMBED), picture_of(node))
 
 
 def packed(
-    retrieved: NodeWithScore, score: float | None, account: dict[str, Any], keep_retrieval_score: bool = False
+    retrieved: NodeWithScore, score: float | None, account: Account, keep_retrieval_score: bool = False
 ) -> NodeWithScore:
     """A copy of the node with a new score and the account of it, which no LLM and no embedding model gets to see."""
     added: dict[str, Any] = {METADATA_KEY: account}

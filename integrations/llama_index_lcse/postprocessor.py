@@ -21,11 +21,12 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import ImageError, QueryError
-from lcse_plugins.hosting.checked_options import CheckedOptions
+from lcse_plugins.hosting.account import Fetched, fetched_by
+from lcse_plugins.hosting.checked_options import CheckedOptions, Count, OptionalCount
 from lcse_plugins.hosting.made_once import MadeOnce
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS
-from lcse_plugins.images.text_vectors import PictureCheck
+from lcse_plugins.images.text_vectors import TextVectorCheck
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.scorer import LogicScorer
@@ -54,20 +55,20 @@ dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  
 @dataclass(frozen=True)
 class _Engine:
     scorer: LogicScorer
-    images: ImageVectorCache
-    check: PictureCheck
+    cache: ImageVectorCache
+    check: TextVectorCheck
 
 
 class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
     """Ranks image nodes by LCSE: the similarity to the query, edited by its logic.
 
-    index.as_query_engine(similarity_top_k=100, node_postprocessors=[LogicPostprocessor(top_n=5)])
+        >>> reranker = LogicPostprocessor(top_n=5)
+        >>> engine = index.as_query_engine(similarity_top_k=100, node_postprocessors=[reranker])
 
     Results are new nodes; those given stay as they are. `metadata["lcse"]` of each says why it stands where it does
-    (`id`, `score`, `holistic`, `correction`, `truth`, `evidence`, `reason` in words, `parse`, `mode`, `notes`; for a
-    node that could not be ranked, `missing` instead of all from `score` to `reason`) and is kept out of the text for
-    LLMs and embeddings. Nodes given twice are ranked twice. The scores nodes come with are not used: they may be
-    missing or NaN. Scores are no cosines: for a threshold use `min_truth`.
+    (an `Account` of `lcse_plugins.hosting.account`; a node that could not be ranked says why under `missing`) and is
+    kept out of the text for LLMs and embeddings. Nodes given twice are ranked twice. The scores nodes come with are not
+    used: they may be missing or NaN. Scores are no cosines: for a threshold use `min_truth`.
 
     Retrieved nodes seldom carry their embeddings, and without one a picture is encoded anew. Where the index holds
     vectors of the pictures, `vector_store=index.vector_store` looks them up there; `LogicRetriever` does so itself.
@@ -77,7 +78,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    top_n: int | None = Field(default=None, gt=0, description="Most nodes returned; None returns all.")
+    top_n: OptionalCount = Field(default=None, description="Most nodes returned; None returns all.")
     encoder: EncoderField = Field(
         default="starter", description="Encoder of the image vectors: its name, which can be saved, or an object."
     )
@@ -96,13 +97,13 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
     keep_retrieval_score: bool = Field(
         default=False, description='Keep the incoming score in metadata["retrieval_score"].'
     )
-    batch_size: int = Field(default=32, gt=0, description="Images decoded and encoded at a time.")
+    batch_size: Count = Field(default=32, description="Images decoded and encoded at a time.")
     on_missing: OnMissing = Field(
         default="keep_last",
         description="What becomes of nodes without a readable image: they follow the images, in the order and with "
-        "the scores they came with; they are left out; or an ImageError is raised.",
+        "the scores they came with; they are left out; or the error is raised.",
     )
-    images: AccessField = Field(
+    image_access: AccessField = Field(
         default=DEFAULT_ACCESS, description="Where pictures may be read from: a root for paths, URLs or not, limits."
     )
     vector_store: Any = Field(
@@ -133,11 +134,11 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
             encoder = load_encoder(self.encoder)
             parser = parse if self.parser == "grammar" else self.parser
             scorer = LogicScorer(encoder, parser, self.calibration, self.config)
-            images = ImageVectorCache(encoder, batch_size=self.batch_size)
-            check = PictureCheck(images, access=self.images, cure=VECTORS_OF_PICTURES)
-            return _Engine(scorer, images, check)
+            cache = ImageVectorCache(encoder, batch_size=self.batch_size)
+            check = TextVectorCheck(cache, access=self.image_access, advice=VECTORS_OF_PICTURES)
+            return _Engine(scorer, cache, check)
 
-        made_of = (self.encoder, self.parser, self.calibration, self.config, self.batch_size, self.images)
+        made_of = (self.encoder, self.parser, self.calibration, self.config, self.batch_size, self.image_access)
         return self._engine.get(made_of, make)
 
     def _get_prompt_modules(self) -> PromptMixinType:
@@ -164,21 +165,23 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         query_bundle: QueryBundle | None,
         encoded: EncodedQuery | None = None,
         *,
+        fetched: Fetched | None = None,
         store: VectorLookup | None = None,
     ) -> list[NodeWithScore]:
-        """The nodes in order; `postprocess_nodes` for a retriever that has fetched them by the logic of the query.
+        """The nodes in order; `postprocess_nodes` for a retriever that knows more of the query and the nodes.
 
         Args:
             nodes: What was retrieved.
             query_bundle: What was asked for.
-            encoded: The query by whose logic they were fetched; None if they were not.
+            encoded: The query, if it has been encoded.
+            fetched: How they were fetched; None for what they say of it themselves.
             store: Where they came from, to look up vectors if the postprocessor has no store of its own.
         """
         with self._reranking(nodes, query_bundle) as (text, returned):
             if nodes:
                 asked = encoded or self.scorer.encode(text)
                 vectors = self._vectors(nodes, self._stored(nodes, store))
-                returned.extend(self._ranked(nodes, vectors, asked, fetched_by_logic=encoded is not None))
+                returned.extend(self._ranked(nodes, vectors, asked, fetched))
         return returned
 
     async def arerank(
@@ -187,6 +190,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         query_bundle: QueryBundle | None,
         encoded: EncodedQuery | None = None,
         *,
+        fetched: Fetched | None = None,
         store: VectorLookup | None = None,
     ) -> list[NodeWithScore]:
         """As `rerank`, off the event loop."""
@@ -194,8 +198,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
             if nodes:
                 asked = encoded or await self.aencode(text)
                 vectors = await asyncio.to_thread(self._vectors, nodes, await self._astored(nodes, store))
-                by_logic = encoded is not None
-                returned.extend(await compute(self._ranked, nodes, vectors, asked, fetched_by_logic=by_logic))
+                returned.extend(await compute(self._ranked, nodes, vectors, asked, fetched))
         return returned
 
     @contextmanager
@@ -234,15 +237,14 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
 
     def _vectors(self, nodes: Sequence[NodeWithScore], stored: Mapping[str, Any]) -> list[FloatArray | ImageError]:
         bare = [retrieved.node for retrieved in nodes]
-        return node_vectors(bare, cache=self._made().images, access=self.images, stored=stored)
+        return node_vectors(bare, cache=self._made().cache, access=self.image_access, stored=stored)
 
     def _ranked(
         self,
         nodes: Sequence[NodeWithScore],
         vectors: Sequence[FloatArray | ImageError],
         encoded: EncodedQuery,
-        *,
-        fetched_by_logic: bool = False,
+        fetched: Fetched | None,
     ) -> list[NodeWithScore]:
         return rank_nodes(
             nodes,
@@ -253,7 +255,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
             min_truth=self.min_truth,
             on_missing=self.on_missing,
             keep_retrieval_score=self.keep_retrieval_score,
-            fetched_by_logic=fetched_by_logic,
+            fetched=fetched or fetched_by((retrieved.metadata for retrieved in nodes), encoded.parse.text),
         )
 
 

@@ -30,7 +30,8 @@ CandidateSearch: TypeAlias = Literal["auto", "logic", "words"]
 class LogicRetriever(BaseRetriever):
     """Retrieves with another retriever and ranks by LCSE; `as_retriever(node_postprocessors=…)` would not.
 
-    LogicRetriever(index.as_retriever(similarity_top_k=100), LogicPostprocessor(top_n=5))
+        >>> base = index.as_retriever(similarity_top_k=100)
+        >>> LogicRetriever(base, LogicPostprocessor(top_n=5)).retrieve("a kitchen but no microwave")
 
     The words of "no dog" are nearest to dogs: no reranking of what they fetch can find an image without one. So
     candidates are fetched with the search vectors of the query's *logic* instead, wherever the index was built with
@@ -72,20 +73,20 @@ class LogicRetriever(BaseRetriever):
         return {"base_retriever": self.base_retriever, **self.postprocessor._get_prompt_modules()}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if not self._searches_by_logic():
-            return self.postprocessor.rerank(self.base_retriever.retrieve(replace(query_bundle)), query_bundle)
         encoded = self.postprocessor.scorer.encode(query_bundle.query_str)
-        nodes = self._found(query_bundle, encoded)
-        return self.postprocessor.rerank(nodes, query_bundle, encoded, store=_store(self.base_retriever))
+        if not self._searches_by_logic():
+            nodes = self.base_retriever.retrieve(replace(query_bundle))
+            return self.postprocessor.rerank(nodes, query_bundle, encoded)
+        nodes, store = self._found(query_bundle, encoded), _store(self.base_retriever)
+        return self.postprocessor.rerank(nodes, query_bundle, encoded, fetched="logic", store=store)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if not await asyncio.to_thread(self._searches_by_logic):
-            return await self.postprocessor.arerank(
-                await self.base_retriever.aretrieve(replace(query_bundle)), query_bundle
-            )
         encoded = await self.postprocessor.aencode(query_bundle.query_str)
-        nodes = await self._afound(query_bundle, encoded)
-        return await self.postprocessor.arerank(nodes, query_bundle, encoded, store=_store(self.base_retriever))
+        if not await asyncio.to_thread(self._searches_by_logic):
+            nodes = await self.base_retriever.aretrieve(replace(query_bundle))
+            return await self.postprocessor.arerank(nodes, query_bundle, encoded)
+        nodes, store = await self._afound(query_bundle, encoded), _store(self.base_retriever)
+        return await self.postprocessor.arerank(nodes, query_bundle, encoded, fetched="logic", store=store)
 
     def _found(self, query_bundle: QueryBundle, encoded: EncodedQuery) -> list[NodeWithScore]:
         searching = _honours_embedding(self.base_retriever)
@@ -149,7 +150,7 @@ def _store(retriever: BaseRetriever) -> VectorLookup | None:
 
 
 def _searches(query_bundle: QueryBundle, encoded: EncodedQuery) -> list[QueryBundle]:
-    return [replace(query_bundle, embedding=vector) for vector in encoded.plan.candidates.tolist()]
+    return [replace(query_bundle, embedding=vector) for vector in encoded.plan.search_vectors.tolist()]
 
 
 def _distinct(found: Sequence[Sequence[NodeWithScore]]) -> list[NodeWithScore]:

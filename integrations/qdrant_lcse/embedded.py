@@ -92,13 +92,13 @@ class EmbeddedClient:
     def _create(self, collection_name: str, config: edge.EdgeConfig, params: models.CollectionParams) -> None:
         if self.collection_exists(collection_name):
             raise CollectionError(collection_name, "there is one already; delete it first, or use another name")
-        folder = self.path / collection_name
+        folder, note = self.path / collection_name, self._note(collection_name)
+        if folder.is_file() or note.exists() or (folder.is_dir() and any(folder.iterdir())):
+            raise CollectionError(collection_name, f"{folder} or {note} is there for something else; use another name")
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise CollectionError(collection_name, f"{folder} holds other files; use another name")
         self._shards[collection_name] = edge.EdgeShard.create(str(folder), config)
         self._params[collection_name] = params
-        self._note(collection_name).write_text(params.model_dump_json(), encoding="utf-8")
+        note.write_text(params.model_dump_json(), encoding="utf-8")
 
     def collection_exists(self, collection_name: str) -> bool:
         """Whether there is such a collection."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
-from lcse_plugins.errors import CollectionError, SearchUnavailable
+from lcse_plugins.errors import CollectionError, LcseError, SearchUnavailable
 
-__all__ = ["translated"]
+__all__ = ["translate_fault"]
 
 _REFUSALS = frozenset({"NOT_FOUND", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", "UNIMPLEMENTED"})
 
@@ -15,8 +15,21 @@ _ENGINE_REFUSALS = ("Vector dimension error", "Not existing vector name error")
 """How messages of the embedded engine begin, whose errors are all of one kind, when the request does not fit."""
 
 
-def translated(error: Exception, *, collection: str) -> CollectionError | SearchUnavailable | None:
-    """The error of this package that says what happened when Qdrant raised `error`; None for a mistake in a program."""
+def translate_fault(error: Exception, *, collection: str) -> Exception:
+    """The error of this package that says what happened when Qdrant raised `error`, with it as the cause.
+
+    Errors of this package, and mistakes in a program, are given back as they are.
+    """
+    if isinstance(error, LcseError):
+        return error
+    fault = _meaning(error, collection)
+    if fault is None:
+        return error
+    fault.__cause__ = error
+    return fault
+
+
+def _meaning(error: Exception, collection: str) -> CollectionError | SearchUnavailable | None:
     if isinstance(error, UnexpectedResponse):
         content = error.content.decode("utf-8", errors="replace")[:500]
         if error.status_code is not None and 400 <= error.status_code < 500 and error.status_code not in (408, 429):

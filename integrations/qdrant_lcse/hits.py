@@ -12,6 +12,7 @@ from qdrant_client import models
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidOption
 from lcse_plugins.images.keys import place_in
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.pool import VectorPool
@@ -33,21 +34,26 @@ class Hits:
         exact: whether it is proved that no other point of the collection could stand here.
         parse: how the query was read.
         execution: how the scores were computed.
-        find_ranking: computes `ranking`, from vectors that came with the points.
+        find_ranking: computes `ranking`, from vectors that came with the points; left out, there is no evidence.
     """
 
     points: list[models.ScoredPoint]
     exact: bool
     parse: Parse
     execution: Execution
-    find_ranking: Callable[[], Ranking] = field(repr=False)
+    find_ranking: Callable[[], Ranking] | None = field(default=None, repr=False, kw_only=True)
 
     @cached_property
     def ranking(self) -> Ranking:
         """The same points with their evidence, place by place; its candidates carry the points' payloads.
 
         Computed when it is first looked at; no further call to the database is made.
+
+        Raises:
+            InvalidOption: the hits were made without evidence.
         """
+        if self.find_ranking is None:
+            raise InvalidOption("these hits were made without evidence; give Hits(...) a find_ranking= to have some")
         return self.find_ranking()
 
     def explain(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
@@ -14,14 +14,14 @@ from uuid import UUID
 
 from qdrant_client import QdrantClient, models
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lcse_plugins.arguments import check_count
 from lcse_plugins.encoders.images import content_hash, iter_images, walk_images
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
-from lcse_plugins.errors import CollectionError, ImageError, InvalidOption, LcseError
-from qdrant_lcse.faults import translated
+from lcse_plugins.errors import CollectionError, ImageError, InvalidOption
+from qdrant_lcse.faults import translate_fault
 from qdrant_lcse.schema import read_schema
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def index_images(
     batch = list(islice(files, batch_size))  # before anything is made: the folder may be missing
     with _faults(collection):
         _ensure_collection(client, collection, encoder, vector_name)
-    with _bar(progress) as advance:
+    with _bar(progress, paths) as advance:
         while batch:
             fresh, unread = _hashed(batch)
             with _faults(collection):
@@ -208,19 +208,25 @@ def _added(payload: PayloadOf | None, path: Path) -> Mapping[str, Any]:
 def _faults(collection: str) -> Iterator[None]:
     try:
         yield
-    except LcseError:
-        raise
     except Exception as error:
-        fault = translated(error, collection=collection)
-        if fault is None:
+        fault = translate_fault(error, collection=collection)
+        if fault is error:
             raise
         raise fault from error
 
 
 @contextmanager
-def _bar(visible: bool) -> Iterator[Callable[[int], None]]:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
+def _bar(visible: bool, paths: str | Path | Iterable[str | Path]) -> Iterator[Callable[[int], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not (visible and console.is_terminal)) as progress:
-        task = progress.add_task("pictures", total=None)
+    drawn = visible and console.is_terminal
+    with Progress(*columns, console=console, disable=not drawn) as progress:
+        task = progress.add_task("pictures", total=_count(paths) if drawn else None)
         yield lambda count: progress.advance(task, count)
+
+
+def _count(paths: str | Path | Iterable[str | Path]) -> int | None:
+    """How many pictures there are; None when that is known only once all have come."""
+    if isinstance(paths, str | Path):
+        return sum(1 for _ in walk_images(paths, left_out=lambda fault: None))
+    return len(paths) if isinstance(paths, Sized) else None

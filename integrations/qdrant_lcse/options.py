@@ -81,7 +81,11 @@ class Options:
         return cls(**options)
 
     def depth(self, searches: int) -> int:
-        """How deep each of several candidate searches goes: as deep for every page, unless that has to be proved."""
+        """How many points each of several candidate searches fetches.
+
+        It does not depend on `offset`, so that all pages are cut from the same candidates. A page of an `exact` query
+        is proved by itself instead, which takes at least as many points as lie before its end.
+        """
         return max(self.end if self.exact else self.limit, -(-self.candidates // searches))
 
     @property

@@ -1,8 +1,8 @@
-"""What a collection stores, read once: whether its vectors can be scored, and how its similarities are scaled."""
+"""What a collection stores, learnt once: whether its vectors can be scored, and how its similarities are scaled."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,9 +11,13 @@ from qdrant_client import models
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import CollectionError
-from lcse_plugins.pool import UNIT_TOLERANCE
+from lcse_plugins.tables import UNIT_TOLERANCE
+from qdrant_lcse.messages import Call
 
-__all__ = ["VectorSchema", "check_unit_sample", "read_schema"]
+__all__ = ["VectorSchema", "learn_schema", "read_schema"]
+
+SAMPLE = 16
+"""Stored vectors looked at to see whether a dot collection holds unit vectors."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +77,21 @@ class VectorSchema:
             )
 
 
+def learn_schema(collection: str, vector_name: str | None) -> Generator[Call, Any, VectorSchema]:
+    """Ask what the collection stores.
+
+    Raises:
+        CollectionError: it cannot be scored.
+    """
+    info = yield Call("get_collection", {"collection_name": collection})
+    schema = read_schema(info, collection=collection, vector_name=vector_name)
+    if schema.cosine:
+        return schema
+    sample = {"limit": SAMPLE, "with_payload": False, "with_vectors": schema.with_vectors}
+    records, _ = yield Call("scroll", {"collection_name": collection, **sample})
+    return _check_unit_sample(schema, records)
+
+
 def read_schema(info: models.CollectionInfo, *, collection: str, vector_name: str | None) -> VectorSchema:
     """The schema of the named (or unnamed) vectors.
 
@@ -102,7 +121,7 @@ def read_schema(info: models.CollectionInfo, *, collection: str, vector_name: st
     )
 
 
-def check_unit_sample(schema: VectorSchema, points: Sequence[models.Record]) -> VectorSchema:
+def _check_unit_sample(schema: VectorSchema, points: Sequence[models.Record]) -> VectorSchema:
     """Refuse a dot collection whose vectors are not of length one: their products are not cosines.
 
     Returns:

@@ -4,21 +4,22 @@
     >>> hits = search.query("an umbrella and no person", limit=5)
     >>> print(hits.explain())
 
-`AsyncLogicSearch` is the same over an `AsyncQdrantClient`. Both only carry out the calls that `conversations` asks for.
+`AsyncLogicSearch` is the same over an `AsyncQdrantClient`. Both only carry out the calls that `search_base` asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
 
 from lcse_plugins.query import Query
-from qdrant_lcse.conversations import BlockingClient, Conversations, ExecutionChoice, listed
 from qdrant_lcse.hits import Hits
+from qdrant_lcse.messages import Call
 from qdrant_lcse.options import Options, QueryOptions, WithPayload, WithVectors
-from qdrant_lcse.steps import Call
+from qdrant_lcse.search_base import BlockingClient, ExecutionChoice, LogicSearchBase, check_batch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,7 +29,7 @@ __all__ = ["AsyncLogicSearch", "ExecutionChoice", "LogicSearch"]
 T = TypeVar("T")
 
 
-class LogicSearch(Conversations[BlockingClient]):
+class LogicSearch(LogicSearchBase[BlockingClient]):
     """Finds the images of a collection for which a query holds. Safe to share between threads.
 
     Args:
@@ -96,21 +97,24 @@ class LogicSearch(Conversations[BlockingClient]):
     def query_batch(self, queries: Sequence[str | Query], **options: Unpack[QueryOptions]) -> list[Hits]:
         """The hits of several queries with the same options, asked for together."""
         checked = Options.read(options)
-        return self._run(self._conversation([self.scorer.encode(query) for query in listed(queries)], checked))
+        return self._run(self._query_calls([self.scorer.encode(query) for query in check_batch(queries)], checked))
 
     def _run(self, calls: Generator[Call, Any, T]) -> T:
-        answer: Any = None
+        proceed: Callable[[], Call] = calls.__next__
         while True:
             try:
-                call = calls.send(answer)
+                call = proceed()
             except StopIteration as end:
                 result: T = end.value
                 return result
-            with self._faults():
+            try:
                 answer = getattr(self.client, call.method)(**call.arguments)
+                proceed = partial(calls.send, answer)
+            except Exception as error:
+                proceed = partial(calls.throw, self._fault(error))
 
 
-class AsyncLogicSearch(Conversations[AsyncQdrantClient]):
+class AsyncLogicSearch(LogicSearchBase[AsyncQdrantClient]):
     """`LogicSearch` over an `AsyncQdrantClient`; texts are encoded off the event loop."""
 
     _awaits = True
@@ -149,16 +153,19 @@ class AsyncLogicSearch(Conversations[AsyncQdrantClient]):
     async def query_batch(self, queries: Sequence[str | Query], **options: Unpack[QueryOptions]) -> list[Hits]:
         """As `LogicSearch.query_batch`."""
         checked = Options.read(options)
-        encoded = [await self.scorer.aencode(query) for query in listed(queries)]
-        return await self._run(self._conversation(encoded, checked))
+        encoded = [await self.scorer.aencode(query) for query in check_batch(queries)]
+        return await self._run(self._query_calls(encoded, checked))
 
     async def _run(self, calls: Generator[Call, Any, T]) -> T:
-        answer: Any = None
+        proceed: Callable[[], Call] = calls.__next__
         while True:
             try:
-                call = calls.send(answer)
+                call = proceed()
             except StopIteration as end:
                 result: T = end.value
                 return result
-            with self._faults():
+            try:
                 answer = await getattr(self.client, call.method)(**call.arguments)
+                proceed = partial(calls.send, answer)
+            except Exception as error:
+                proceed = partial(calls.throw, self._fault(error))

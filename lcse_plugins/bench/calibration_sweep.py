@@ -110,6 +110,7 @@ def sweep_calibration(
             encoder_id=encoder.encoder_id,
             objective=objective,
             config=config,
+            near_best=0,
             seed=seed,
             progress=report,
         )

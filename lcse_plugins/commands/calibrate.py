@@ -31,16 +31,22 @@ BATCH = 32
     type=click.Choice([mode for mode in get_args(Mode) if mode != "holistic"]),  # which uses neither μ nor β
     default=DEFAULT_CONFIG.mode,
     show_default=True,
-    help="To fit for.",
+    help="The mode that μ and β are fitted for.",
 )
 @click.option(
     "--objective",
     type=click.Choice(["pairwise", "retrieval"]),
     default="retrieval",
     show_default=True,
-    help="What to make best: the paper's pairwise accuracy, or rankings.",
+    help="What to make best: the paper's pairwise accuracy, or rankings (of nearly equal ones, the most accurate).",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the draw of concept pairs.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed for drawing the pairs of concepts tested.",
+)
 @json_option
 def calibrate(
     labels: Path,
@@ -73,6 +79,12 @@ def calibrate(
         )
     if out is not None:
         fit.calibration.save(out)
+    for name in fit.at_edge:
+        click.secho(
+            f"note: {name} lies at the edge of the values tried; more labelled pictures may tell it better",
+            fg="yellow",
+            err=True,
+        )
     if as_json:
         click.echo(
             json.dumps({**fit.calibration.to_json(), "objective": objective, "value": fit.accuracy, **_tables(fit)})
@@ -96,6 +108,7 @@ def _encoded(model: Encoder, paths: Sequence[Path], progress: Callable[[int, int
 
 def _tables(fit: CalibrationFit) -> dict[str, object]:
     return {
+        "at_edge": list(fit.at_edge),
         "per_operator": fit.per_operator,
         "per_mu": {f"{mu:.4f}": float(value) for mu, value in zip(fit.mus, fit.table.max(axis=1), strict=True)},
         "per_beta": {f"{beta:g}": float(value) for beta, value in zip(fit.betas, fit.table.max(axis=0), strict=True)},

@@ -9,6 +9,7 @@ import click
 
 from lcse_plugins.commands.messages import print_notes, printable
 from lcse_plugins.commands.options import json_option, make_scorer, print_json, scoring_options
+from lcse_plugins.commands.query_command import QueryCommand
 from lcse_plugins.query import canonical, draw
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
-@click.command(epilog="Example: lcse explain pictures.lcse 'a cup and no cat' kitchen/cup.jpg")
+@click.command(cls=QueryCommand, epilog="Example: lcse explain pictures.lcse 'a cup and no cat' kitchen/cup.jpg")
 @click.argument("index_path", metavar="INDEX", type=click.Path(path_type=Path))
 @click.argument("query")
 @click.argument("image")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, get_args
@@ -25,6 +25,7 @@ __all__ = [
     "json_option",
     "load",
     "make_scorer",
+    "print_each",
     "print_json",
     "progress_bar",
     "query_lines",
@@ -109,11 +110,28 @@ def query_lines(stream: TextIO) -> Iterator[str]:
         raise QueryError(f"{stream.name} is not UTF-8 text; save it as UTF-8, one query a line") from error
 
 
+def print_each(queries: Iterable[str], answer: Callable[[str], dict[str, Any]]) -> None:
+    """Print the answer to each query as a line of JSON; for a query that cannot be read, the reason.
+
+    Raises:
+        QueryError: some could not be read.
+    """
+    failed = 0
+    for text in queries:
+        try:
+            print_json(answer(text))
+        except QueryError as error:
+            print_json({"query": text, "error": str(error)})
+            failed += 1
+    if failed:
+        raise QueryError(f"{failed} of the queries cannot be read; their lines say why")
+
+
 def print_json(value: object) -> None:
     """Print a value as a line of JSON, with escapes if the output lacks one of its letters."""
     line = json.dumps(value, ensure_ascii=False)
     try:
-        line.encode(sys.stdout.encoding or "utf-8")
+        line.encode(getattr(sys.stdout, "encoding", None) or "utf-8")  # there may be no output at all
     except UnicodeEncodeError:
         line = json.dumps(value)
     click.echo(line)

@@ -6,7 +6,8 @@ from typing import TextIO
 
 import click
 
-from lcse_plugins.commands.options import json_option, print_json, query_lines
+from lcse_plugins.commands.options import json_option, print_each, print_json, query_lines
+from lcse_plugins.commands.query_command import QueryCommand
 from lcse_plugins.parsing.grammar import parse as grammar
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.query import canonical, draw
@@ -14,7 +15,7 @@ from lcse_plugins.query import canonical, draw
 __all__ = ["parse"]
 
 
-@click.command(epilog="Example: lcse parse 'an umbrella and no person, or a raincoat'")
+@click.command(cls=QueryCommand, epilog="Example: lcse parse 'an umbrella and no person, or a raincoat'")
 @click.argument("query", required=False)
 @click.option(
     "--file", "-f", "stream", type=click.File(encoding="utf-8-sig"), help="One query a line; - for standard input."
@@ -24,12 +25,12 @@ def parse(query: str | None, stream: TextIO | None, as_json: bool) -> None:
     """Show the tree of QUERY, and what a person should know about how it was read."""
     if (query is None) == (stream is None):
         raise click.UsageError("give one QUERY, or --file with one query a line")
-    for text in query_lines(stream) if stream is not None else [query or ""]:
-        reading = grammar.read(text)
-        if as_json or stream is not None:
-            print_json(reading.to_json())
-        else:
-            _show(reading)
+    if stream is not None:
+        print_each(query_lines(stream), lambda text: grammar.read(text).to_json())
+    elif as_json:
+        print_json(grammar.read(query or "").to_json())
+    else:
+        _show(grammar.read(query or ""))
 
 
 def _show(reading: Parse) -> None:

@@ -12,10 +12,12 @@ from lcse_plugins.commands.options import (
     file_to_write,
     json_option,
     make_scorer,
+    print_each,
     print_json,
     query_lines,
     scoring_options,
 )
+from lcse_plugins.commands.query_command import QueryCommand
 
 if TYPE_CHECKING:
     from lcse_plugins.index import ImageIndex
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["search", "show_ranking"]
 
 
-@click.command(epilog="Example: lcse search pictures.lcse 'a kitchen but no microwave' -k 5 --html kitchen.html")
+@click.command(
+    cls=QueryCommand,
+    epilog="Example: lcse search pictures.lcse 'a kitchen but no microwave' -k 5 --html kitchen.html",
+)
 @click.argument("index_path", metavar="INDEX", type=click.Path(path_type=Path))
 @click.argument("query", required=False)
 @click.option("-k", "limit", type=click.IntRange(1), default=10, show_default=True, help="How many pictures.")
@@ -53,26 +58,32 @@ def search(
         raise click.UsageError("give one QUERY, or --queries with one query a line")
     if html is not None and query is None:
         raise click.UsageError("--html goes with one QUERY")
-    texts = [line.strip() for line in query_lines(queries)] if queries is not None else [query or ""]
+    texts = [] if queries is None else [line.strip() for line in query_lines(queries)]
     scorer = make_scorer(**scoring)
     index = ImageIndex.open(index_path, encoder=scorer.encoder)
-    for text in texts:
-        ranking = scorer.search(text, index, limit=limit, min_truth=min_truth)
-        if as_json or queries is not None:
-            print_json(_as_json(ranking))
-        elif len(index):
-            show_ranking(ranking)
-        else:
-            click.echo(f"the index {index_path} holds no picture that can be used; `lcse index` says why")
-        if html is not None:
-            _write_report(html, ranking, scorer, index, limit)
+
+    def found(text: str) -> Ranking:
+        return scorer.search(text, index, limit=limit, min_truth=min_truth)
+
+    if query is None:
+        print_each(texts, lambda text: _as_json(found(text)))
+        return
+    ranking = found(query)
+    if as_json:
+        print_json(_as_json(ranking))
+    elif len(index):
+        show_ranking(ranking)
+    else:
+        click.echo(f"the index {index_path} holds no picture that can be used; `lcse index` says why")
+    if html is not None:
+        _write_report(html, ranking, scorer, index, limit)
 
 
 def _as_json(ranking: Ranking) -> dict[str, Any]:
     report = ranking.to_json()
     for entry, result in zip(report["results"], ranking, strict=True):
         entry["path"] = str(result.candidate.payload)
-    return {**report, "notes": list(ranking.parse.notes), "error": ranking.parse.error}
+    return report
 
 
 def show_ranking(ranking: Ranking) -> None:
@@ -90,7 +101,7 @@ def show_ranking(ranking: Ranking) -> None:
             f"{abs(result.correction):.3f}  truth {result.truth:.2f}  {reasons}"
         )
     if not ranking:
-        click.echo("nothing holds the query far enough; lower --min-truth")
+        click.echo("no picture satisfies the query far enough; lower --min-truth")
     print_notes(ranking.parse)
 
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from PIL import Image, UnidentifiedImageError
 
+from lcse_plugins.encoders.ahead import map_ahead
 from lcse_plugins.encoders.colours import to_rgb
 from lcse_plugins.encoders.protocol import ImageSource
-from lcse_plugins.errors import ImageError, InvalidOption
+from lcse_plugins.errors import ImageError
 
 __all__ = [
     "MAX_BYTES",
@@ -30,13 +28,10 @@ __all__ = [
     "content_hash",
     "iter_images",
     "load_image",
-    "map_ahead",
     "names_picture",
+    "reason_of",
     "walk_images",
 ]
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 MAX_PIXELS = 89_478_485
 """Largest picture decoded: 256 MiB of RGB, where Pillow itself begins to warn of decompression bombs."""
@@ -68,11 +63,11 @@ def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS, max_bytes: 
     file of more than 24 megapixels is decoded at half, a quarter or an eighth of its size.
 
     Args:
-        source: a path, the bytes of a file, or a PIL image (its current frame; it is not changed). URLs are not
+        source: A path, the bytes of a file, or a PIL image (its current frame; it is not changed). URLs are not
             fetched.
-        max_pixels: refuse pictures with more pixels, before decoding them. From 89 million on Pillow warns of a
+        max_pixels: Refuse pictures with more pixels, before decoding them. From 89 million on Pillow warns of a
             decompression bomb, and twice that is its own limit.
-        max_bytes: refuse larger files, before reading them.
+        max_bytes: Refuse larger files, before reading them.
 
     Raises:
         ImageError: the picture is missing, not a picture, truncated, too small or too large.
@@ -97,7 +92,7 @@ def load_image(source: ImageSource, *, max_pixels: int = MAX_PIXELS, max_bytes: 
         most = min(max_pixels, 2 * MAX_PIXELS)
         raise ImageError(name, f"too many pixels to decode safely; at most {most:,} are allowed") from error
     except Exception as error:  # Pillow's decoders raise nearly every built-in exception on damaged files
-        raise ImageError(name, f"cannot be decoded ({error or type(error).__name__})") from error
+        raise ImageError(name, f"cannot be decoded ({reason_of(error)})") from error
 
 
 def walk_images(folder: str | Path, *, left_out: Callable[[ImageError], None] | None = None) -> Iterator[Path]:
@@ -107,8 +102,8 @@ def walk_images(folder: str | Path, *, left_out: Callable[[ImageError], None] | 
     left out; links to files are followed, links to folders are not, so the walk always ends.
 
     Args:
-        folder: where to begin.
-        left_out: told of each folder inside that cannot be listed; the walk then goes on without it.
+        folder: Where to begin.
+        left_out: Told of each folder inside that cannot be listed; the walk then goes on without it.
 
     Raises:
         ImageError: the folder cannot be listed, or one inside it while there is no `left_out`.
@@ -140,10 +135,10 @@ def iter_images(
     """Each picture of a folder (or of a list of paths) in order; a broken one comes as its error, and the walk goes on.
 
     Args:
-        images: a folder to walk, or the paths themselves.
-        workers: threads that decode ahead; 0 decodes in the calling thread.
-        prefetch: most pictures decoded ahead of the consumer, so memory stays bounded.
-        max_pixels: as for `load_image`.
+        images: A folder to walk, or the paths themselves.
+        workers: Threads that decode ahead; 0 decodes in the calling thread.
+        prefetch: Most pictures decoded ahead of the consumer, so memory stays bounded.
+        max_pixels: As for `load_image`.
     """
     paths = walk_images(images) if isinstance(images, str | Path) else (Path(path) for path in images)
 
@@ -154,52 +149,6 @@ def iter_images(
             return path, error
 
     return map_ahead(load, paths, workers=workers, prefetch=prefetch)
-
-
-def map_ahead(
-    function: Callable[[Item], Result], items: Iterable[Item], *, workers: int = 2, prefetch: int = 4
-) -> Iterator[Result]:
-    """`map` in threads that work ahead: results in order, at most `prefetch` of them waiting.
-
-    Args:
-        function: what to do with each item.
-        items: drawn only as fast as results are taken.
-        workers: threads; 0 works in the calling thread.
-        prefetch: most items taken ahead of the consumer.
-    """
-    if workers < 0 or prefetch < 1:
-        raise InvalidOption(f"workers is at least 0 and prefetch at least 1, not {workers} and {prefetch}")
-    return _map_in_threads(function, iter(items), workers, prefetch) if workers else map(function, items)
-
-
-def _map_in_threads(
-    function: Callable[[Item], Result], items: Iterator[Item], workers: int, prefetch: int
-) -> Iterator[Result]:
-    with ThreadPoolExecutor(workers, thread_name_prefix="lcse-images") as pool:
-        ahead: deque[Future[Result]] = deque()
-        try:
-            begun = _begin(pool, function, items)
-            ahead.extend(islice(begun, prefetch))
-            while ahead:
-                result = ahead.popleft().result()
-                ahead.extend(islice(begun, 1))
-                yield result
-        finally:
-            for future in ahead:
-                future.cancel()
-
-
-def _begin(
-    pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Iterator[Item]
-) -> Iterator[Future[Result]]:
-    """Each item at work; a failure of `items` itself comes last, so that what came before it is not lost."""
-    try:
-        for item in items:
-            yield pool.submit(function, item)
-    except Exception as error:
-        failed: Future[Result] = Future()
-        failed.set_exception(error)
-        yield failed
 
 
 def content_hash(source: bytes | str | Path) -> str:
@@ -217,8 +166,13 @@ def content_hash(source: bytes | str | Path) -> str:
             while block := stream.read(1 << 20):
                 digest.update(block)
     except OSError as error:
-        raise ImageError(source, f"cannot be read ({error.strerror or error})") from error
+        raise ImageError(source, f"cannot be read ({reason_of(error)})") from error
     return digest.hexdigest()
+
+
+def reason_of(error: BaseException) -> str:
+    """What an error says, in as few words as it can; its name if it says nothing."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _check_size(image: Image.Image, *, name: str, max_pixels: int) -> None:

@@ -57,12 +57,12 @@ class OpenClipEncoder:
     threads on one device torch still runs their batches side by side, so the memory of each counts.
 
     Args:
-        model: a name of `open_clip.list_models()`, `hf-hub:org/repo` or `local-dir:path`.
-        pretrained: a tag of `open_clip.list_pretrained()` for that model.
-        checkpoint: a `.pt`, `.pth`, `.bin` or `.safetensors` file with the model's weights.
+        model: A name of `open_clip.list_models()`, `hf-hub:org/repo` or `local-dir:path`.
+        pretrained: A tag of `open_clip.list_pretrained()` for that model.
+        checkpoint: A `.pt`, `.pth`, `.bin` or `.safetensors` file with the model's weights.
         device: "cpu", "cuda", "cuda:1", "mps" …; the GPU where torch finds one by default.
-        precision: of the arithmetic; "bf16" and "fp16" run under autocast, weights and vectors stay float32.
-        batch_size: pictures or texts in one pass.
+        precision: That of the arithmetic; "bf16" and "fp16" run under autocast, weights and vectors stay float32.
+        batch_size: Pictures or texts in one pass.
 
     Raises:
         UnknownEncoder: open_clip knows no such model or tag.

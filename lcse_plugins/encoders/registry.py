@@ -63,8 +63,8 @@ def load_encoder(encoder: str | Encoder, **options: Any) -> Encoder:
     `?device=cuda&precision=bf16&batch_size=64`, or as keywords.
 
     Args:
-        encoder: its name, or the object itself.
-        options: arguments of the encoder's class, such as `device`, `precision` and `batch_size` of open_clip's.
+        encoder: Its name, or the object itself.
+        options: Arguments of the encoder's class, such as `device`, `precision` and `batch_size` of open_clip's.
 
     Raises:
         UnknownEncoder: no encoder has that name; the message lists what exists.

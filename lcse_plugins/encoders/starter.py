@@ -20,7 +20,7 @@ from lcse_plugins.arguments import check_count, pictures_of, texts_of
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
-from lcse_plugins.errors import ModelFileError
+from lcse_plugins.errors import InvalidOption, ModelFileError
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession  # type: ignore[import-untyped]
@@ -47,16 +47,31 @@ class StarterEncoder:
     The model files are read and checked against their hashes on first use. One instance may serve many threads.
 
     Args:
-        folder: where the model files and their `manifest.json` are; the shipped ones by default.
-        threads: how many threads onnxruntime may use; as many as there are cores by default.
+        folder: Where the model files and their `manifest.json` are; the shipped ones by default.
+        threads: How many threads onnxruntime may use; as many as there are cores by default.
+        batch_size: Pictures or texts in one pass.
+        device: "cpu", which is all it runs on.
 
     Raises:
         ModelFileError: the manifest or a model file is missing or damaged.
+        InvalidOption: another device is asked for, or a number is not positive.
     """
 
-    def __init__(self, *, folder: str | Path | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        folder: str | Path | None = None,
+        threads: int | None = None,
+        batch_size: int = DEFAULT_BATCH,
+        device: str = "cpu",
+    ) -> None:
         if threads is not None:
             check_count("threads", threads)
+        check_count("batch_size", batch_size)
+        if device != "cpu":
+            raise InvalidOption(f"the starter encoder runs on the CPU, not on {device!r}; take one of open_clip's")
+        self.batch_size = batch_size
+        self.device = device
         self.folder = SHIPPED_MODEL if folder is None else Path(folder)
         self._threads = threads
         self._manifest = _read_manifest(self.folder)
@@ -93,7 +108,7 @@ class StarterEncoder:
         tokenizer = self._load_tokenizer()
         session = self._load_session(TEXT_FILE)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
-        size = _checked_batch(batch_size)
+        size = self._batch(batch_size)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # neighbours in length waste no padding
         for start in range(0, len(order), size):
             batch = order[start : start + size]
@@ -115,7 +130,7 @@ class StarterEncoder:
         pixels = (_pixels(image) for image in pictures)  # one decoded picture at a time, however large the batch
         rows = [
             session.run(["embedding"], {"image": np.stack(batch)})[0]
-            for batch in _batches(pixels, _checked_batch(batch_size))
+            for batch in _batches(pixels, self._batch(batch_size))
         ]
         return _unit(np.concatenate(rows)) if rows else np.empty((0, self.dimension), dtype=np.float32)
 
@@ -123,10 +138,16 @@ class StarterEncoder:
         return f"StarterEncoder({self.encoder_id!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"folder": self.folder, "threads": self._threads}
+        return {"folder": self.folder, "threads": self._threads, "batch_size": self.batch_size}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+    def _batch(self, asked: int | None) -> int:
+        if asked is None:
+            return self.batch_size
+        check_count("batch_size", asked)
+        return asked
 
     def _read(self, name: str) -> bytes:
         """The bytes of one model file, once they are known to be the right ones."""
@@ -210,13 +231,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} holds no complete starter model ({kind}: {error}); install lcse-plugins again"
         ) from error
     return manifest
-
-
-def _checked_batch(batch_size: int | None) -> int:
-    if batch_size is None:
-        return DEFAULT_BATCH
-    check_count("batch_size", batch_size)
-    return batch_size
 
 
 def _batches(items: Iterable[FloatArray], size: int) -> Iterator[list[FloatArray]]:

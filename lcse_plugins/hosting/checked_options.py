@@ -5,16 +5,31 @@ Pydantic comes with the frameworks whose components these are; nothing else of t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError, ValidationInfo
 
+from lcse_plugins.arguments import check_count
 from lcse_plugins.errors import InvalidOption, LcseError
 
-__all__ = ["CheckedOptions"]
+__all__ = ["CheckedOptions", "Count", "OptionalCount"]
 
 _UNKNOWN = "extra_forbidden"
 """Pydantic's word for an argument that is no field."""
+
+
+def _counted(value: Any, info: ValidationInfo) -> int | None:
+    if value is None:
+        return None
+    check_count(info.field_name or "it", value)
+    return int(value)
+
+
+Count = Annotated[int, BeforeValidator(_counted)]
+"""A field that holds a positive whole number; pydantic alone would take True, "4" and 4.0 for one."""
+
+OptionalCount = Annotated[int | None, BeforeValidator(_counted)]
+"""The same, or None."""
 
 
 class CheckedOptions:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import chain, islice
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from PIL.Image import Image
@@ -18,9 +18,18 @@ from lcse_plugins.arguments import check_count, pictures_of
 from lcse_plugins.encoders.images import content_hash, load_image
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError
-from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url, read_images
+from lcse_plugins.images.locations import (
+    DEFAULT_ACCESS,
+    ImageAccess,
+    ImageLocation,
+    is_web_url,
+    location_name,
+    read_images,
+)
 
 __all__ = ["ImageVectorCache"]
+
+Item = TypeVar("Item")
 
 
 class ImageVectorCache:
@@ -63,12 +72,8 @@ class ImageVectorCache:
             EncoderError: the encoder gave vectors that cannot be used.
             InvalidOption: one picture was given where a list of them is due.
         """
-        found: list[FloatArray | ImageError] = []
-        for chunk in _chunks(map(_checked, pictures_of(pictures, name="pictures")), self._batch_size):
-            keyed = [(picture, content_hash(picture) if isinstance(picture, bytes) else "") for picture in chunk]
-            vectors = self._of({key: picture for picture, key in keyed if isinstance(picture, bytes)})
-            found.extend(picture if isinstance(picture, ImageError) else vectors[key] for picture, key in keyed)
-        return found
+        checked = map(_checked, pictures_of(pictures, name="pictures"))
+        return self._in_chunks((picture, None) for picture in checked)
 
     def vectors_at(
         self, locations: Sequence[ImageLocation], *, access: ImageAccess = DEFAULT_ACCESS
@@ -82,7 +87,8 @@ class ImageVectorCache:
         others = [location for location in listed if not _is_url(location)]
         found = self._fetched(urls) if access.allow_urls else {}
         unread = [url for url in urls if url not in found]
-        read = iter(self.vectors(read_images([*unread, *others], access=access)))
+        to_read = [*unread, *others]
+        read = iter(self._in_chunks(zip(read_images(to_read, access=access), to_read, strict=True)))
         found.update({url: next(read) for url in unread})
         with self._lock:
             for url in unread:
@@ -93,6 +99,24 @@ class ImageVectorCache:
     async def avectors(self, pictures: Iterable[bytes | ImageError]) -> list[FloatArray | ImageError]:
         """As `vectors`, off the event loop. A caller that is cancelled leaves the work it began to others, whole."""
         return await asyncio.to_thread(self.vectors, pictures)
+
+    def _in_chunks(
+        self, located: Iterable[tuple[bytes | ImageError, ImageLocation | None]]
+    ) -> list[FloatArray | ImageError]:
+        """The vector of each picture, or its error, which names where the picture is if that is known."""
+        found: list[FloatArray | ImageError] = []
+        for chunk in _chunks(located, self._batch_size):
+            keys = [content_hash(picture) if isinstance(picture, bytes) else "" for picture, _ in chunk]
+            pictures = {
+                key: picture for key, (picture, _) in zip(keys, chunk, strict=True) if isinstance(picture, bytes)
+            }
+            vectors = self._of(pictures)
+            for key, (picture, location) in zip(keys, chunk, strict=True):
+                outcome = picture if isinstance(picture, ImageError) else vectors[key]
+                if isinstance(outcome, ImageError) and outcome is not picture and location is not None:
+                    outcome = ImageError(location_name(location), outcome.reason)
+                found.append(outcome)
+        return found
 
     def _of(self, pictures: Mapping[str, bytes]) -> dict[str, FloatArray | ImageError]:
         found: dict[str, FloatArray | ImageError] = {}
@@ -188,7 +212,7 @@ def _opened(pictures: Mapping[str, bytes], broken: dict[str, FloatArray | ImageE
             broken[key] = error
 
 
-def _chunks(pictures: Iterable[bytes | ImageError], size: int) -> Iterator[Sequence[bytes | ImageError]]:
-    rest = iter(pictures)
+def _chunks(items: Iterable[Item], size: int) -> Iterator[Sequence[Item]]:
+    rest = iter(items)
     while chunk := list(islice(rest, size)):
         yield chunk

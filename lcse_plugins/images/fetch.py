@@ -13,8 +13,9 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from threading import Event, Timer
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
+from lcse_plugins.encoders.images import reason_of
 from lcse_plugins.errors import ImageError
-from lcse_plugins.images.locations import ImageAccess
+from lcse_plugins.images.locations import ImageAccess, location_name
 
 __all__ = ["fetch_image"]
 
@@ -35,7 +36,7 @@ def fetch_image(url: str, *, access: ImageAccess) -> bytes:
         ImageError: the URL is not allowed, does not answer with a body, or is too large or too slow.
     """
     if not access.allow_urls:
-        raise ImageError(_shown(url), "URLs are not fetched; set allow_urls=True to allow it")
+        raise ImageError(location_name(url), "URLs are not fetched; set allow_urls=True to allow it")
     deadline = time.monotonic() + access.timeout
     for _ in range(access.max_redirects + 1):
         try:
@@ -47,9 +48,9 @@ def fetch_image(url: str, *, access: ImageAccess) -> bytes:
             raise
         except (OSError, HTTPException, ValueError) as error:  # ValueError: a host or a redirect that is no URL
             late = time.monotonic() >= deadline
-            reason = f"took longer than {access.timeout:g} s" if late else f"cannot be fetched ({_reason(error)})"
-            raise ImageError(_shown(url), reason) from error
-    raise ImageError(_shown(url), f"more than {access.max_redirects} redirects")
+            reason = f"took longer than {access.timeout:g} s" if late else f"cannot be fetched ({reason_of(error)})"
+            raise ImageError(location_name(url), reason) from error
+    raise ImageError(location_name(url), f"more than {access.max_redirects} redirects")
 
 
 def _get(url: str, *, access: ImageAccess, deadline: float) -> bytes | str:
@@ -58,7 +59,7 @@ def _get(url: str, *, access: ImageAccess, deadline: float) -> bytes | str:
     host, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
     if not host.isascii():
         host = host.encode("idna").decode("ascii")
-    sock = _connect(host, port, access=access, deadline=deadline, name=_shown(url))
+    sock = _connect(host, port, access=access, deadline=deadline, name=location_name(url))
     if parts.scheme == "https":
         sock = _tls().wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
         connection: HTTPConnection = HTTPSConnection(host, port, context=_tls())
@@ -75,8 +76,8 @@ def _get(url: str, *, access: ImageAccess, deadline: float) -> bytes | str:
                 if response.status in _REDIRECTS and (location := response.getheader("Location")):
                     return _as_utf8(location)
                 if response.status != 200:
-                    raise ImageError(_shown(url), f"the server answered {response.status} {response.reason}")
-                return _body(response, _shown(url), access)
+                    raise ImageError(location_name(url), f"the server answered {response.status} {response.reason}")
+                return _body(response, location_name(url), access)
     finally:
         connection.close()
 
@@ -166,22 +167,10 @@ def _is_public(address: str) -> bool:
 def _checked_url(url: str) -> SplitResult:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ImageError(_shown(url), "only http and https URLs with a host are fetched")
+        raise ImageError(location_name(url), "only http and https URLs with a host are fetched")
     if parts.username is not None or parts.password is not None:
-        raise ImageError(_shown(url), "URLs with a user name or password are not fetched")
+        raise ImageError(location_name(url), "URLs with a user name or password are not fetched")
     return parts
-
-
-def _shown(url: str) -> str:
-    """The URL without user, query and fragment: signatures and tokens stay out of messages."""
-    address = url.partition("?")[0].partition("#")[0]
-    scheme, separator, rest = address.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 @cache

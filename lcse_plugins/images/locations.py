@@ -21,10 +21,11 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from urllib.request import url2pathname
 
 from lcse_plugins.arguments import pictures_of
-from lcse_plugins.encoders.images import map_ahead
+from lcse_plugins.encoders.ahead import map_ahead
+from lcse_plugins.encoders.images import reason_of
 from lcse_plugins.errors import ImageError, InvalidOption
 
-__all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "read_image", "read_images"]
+__all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "location_name", "read_image", "read_images"]
 
 ImageLocation: TypeAlias = str | Path | bytes
 """Where a picture is: a path, a `file:`, `data:`, `http:` or `https:` URL, or its bytes themselves."""
@@ -37,12 +38,12 @@ class ImageAccess:
     """What may be read to get a picture, and how much of it.
 
     Attributes:
-        root: the folder that local paths must lie in, links resolved; relative ones start there. None: any path.
-        allow_urls: whether http and https URLs are fetched at all.
-        allow_private_addresses: whether they may lead to loopback, private or otherwise not public addresses.
-        max_bytes: the most bytes one picture may have.
-        timeout: the most seconds one URL may take, redirects included (a name server's delay is not bounded).
-        max_redirects: the most redirects followed.
+        root: The folder that local paths must lie in, links resolved; relative ones start there. None: any path.
+        allow_urls: Whether http and https URLs are fetched at all.
+        allow_private_addresses: Whether they may lead to loopback, private or otherwise not public addresses.
+        max_bytes: The most bytes one picture may have.
+        timeout: The most seconds one URL may take, redirects included (a name server's delay is not bounded).
+        max_redirects: The most redirects followed.
     """
 
     root: str | None = None
@@ -72,7 +73,7 @@ def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS)
         ImageError: it is not there, not allowed, too large or too slow.
     """
     if isinstance(location, bytes):
-        return _checked_size(location, f"picture of {len(location):,} bytes", access)
+        return _checked_size(location, location_name(location), access)
     if not isinstance(location, str | Path):
         kind = type(location).__name__
         raise ImageError(kind, f"a picture is a path, a URL or bytes, not {kind}")
@@ -100,15 +101,34 @@ def is_web_url(location: str) -> bool:
     return location[:8].lower().startswith(("http://", "https://"))
 
 
+def location_name(location: ImageLocation) -> str:
+    """What a location is called in messages, short and without secrets.
+
+    A URL on the net comes without user, query and fragment: signatures and tokens stay out.
+    """
+    if isinstance(location, bytes):
+        return f"picture of {len(location):,} bytes"
+    name = str(location)
+    if name[:5].lower() == "data:":
+        return f"data URI of {len(name):,} characters"
+    found = _SCHEME.match(name)
+    if not found or not found[2] or found[1].lower() == "file":
+        return name
+    address = name.partition("?")[0].partition("#")[0]
+    scheme, separator, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
+
+
 def read_images(
     locations: Iterable[ImageLocation], *, access: ImageAccess = DEFAULT_ACCESS, workers: int = 8
 ) -> Iterator[bytes | ImageError]:
     """The bytes of each picture in order; one that cannot be had comes as its error.
 
     Args:
-        locations: where the pictures are.
-        access: what may be read.
-        workers: threads that read ahead, which is also the most pictures held; 0 reads in the calling thread.
+        locations: Where the pictures are.
+        access: What may be read.
+        workers: Threads that read ahead, which is also the most pictures held; 0 reads in the calling thread.
 
     Raises:
         InvalidOption: one location was given where a list of them is due.
@@ -140,7 +160,7 @@ def _from_path(path: str | Path, access: ImageAccess) -> bytes:
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
         if isinstance(error, ImageError):
             raise
-        raise ImageError(path, f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+        raise ImageError(path, f"cannot be read ({reason_of(error)})") from error
 
 
 def _confined(path: str | Path, root: str) -> Path:
@@ -160,7 +180,7 @@ def _path_of_url(url: str) -> str:
 
 def _from_data_uri(uri: str, access: ImageAccess) -> bytes:
     header, comma, data = uri.partition(",")
-    name = f"data URI of {len(uri):,} characters"
+    name = location_name(uri)
     if not comma:
         raise ImageError(name, "has no comma before its data")
     if len(data) > 3 * access.max_bytes + 1024:  # percent-encoding, the longest form, takes three characters a byte

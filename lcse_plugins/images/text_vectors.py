@@ -1,7 +1,8 @@
-"""Stored vectors are taken as they are, but what is to be returned is looked at: vectors of words rank nothing.
+"""Detect stores that were filled with embeddings of the text beside a picture instead of the picture.
 
-Frameworks embed the text of a record, such as the name of its file, unless they are told otherwise, and by its numbers
-nobody can tell such a vector. Words like those of the query come out on top: so the first results are compared.
+Frameworks embed the text of a record, such as the name of its file, unless they are told otherwise. Such a vector looks
+like any other, and stands high for queries that share its words; so the best results of each query are compared with
+the vectors of their texts.
 """
 
 from __future__ import annotations
@@ -21,98 +22,107 @@ from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.keys import named_picture
 from lcse_plugins.images.locations import ImageAccess, ImageLocation
 
-__all__ = ["LOOKED_AT", "PictureCheck", "Stored"]
+__all__ = ["COMPARED_RESULTS", "StoredResult", "TextVectorCheck"]
 
 logger = logging.getLogger(__name__)
 
-LOOKED_AT = 20
-"""Results of a query that are compared."""
+COMPARED_RESULTS = 20
+"""How many of the best results of a query are compared."""
 
 LONGEST_TEXT = 2000
-"""Characters of a text that are compared; encoders hear fewer."""
+"""Characters of a text that are compared; encoders read fewer."""
 
 SAME = 0.999
-"""A cosine above this says that two vectors are of one thing, stored in whatever precision."""
+"""Two vectors with a cosine above this are of the same text or picture, stored in whatever precision."""
 
 REMEMBERED = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
-    """A result as it is stored: its vector, the text beside it, and the picture that it should be the vector of."""
+class StoredResult:
+    """A result as it is stored.
+
+    Attributes:
+        name: what to call it in a message.
+        vector: its (d,) vector; None where its source gives none back.
+        text: the text beside it.
+        picture: the picture that its vector should be of; None if it names none.
+    """
 
     name: str
-    vector: FloatArray
+    vector: FloatArray | None
     text: str
     picture: ImageLocation | None
 
 
-class PictureCheck:
+class TextVectorCheck:
     """Tells vectors of pictures from vectors of the texts stored with them. Safe between threads.
 
     Args:
         cache: Encodes texts and pictures.
         access: What may be read to get a picture.
-        cure: What to do about vectors of texts.
+        advice: What to do about vectors of texts, for messages.
     """
 
-    def __init__(self, cache: ImageVectorCache, *, access: ImageAccess, cure: str) -> None:
+    def __init__(self, cache: ImageVectorCache, *, access: ImageAccess, advice: str) -> None:
         self._cache = cache
         self._access = access
-        self._cure = cure
-        self._known: OrderedDict[bytes, bool] = OrderedDict()
+        self._advice = advice
+        self._verdicts: OrderedDict[bytes, bool] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of_texts(self, results: Sequence[Stored]) -> list[int]:
+    def find_text_vectors(self, results: Sequence[StoredResult]) -> list[int]:
         """Places of those among the first results whose vectors are those of their texts.
 
         Raises:
             InvalidCandidate: all vectors that could be compared are.
         """
-        compared = [
-            place for place, stored in enumerate(results[:LOOKED_AT]) if stored.picture is not None and _says(stored)
-        ]
-        verdicts = self._verdicts([results[place] for place in compared])
-        found = [place for place, of_text in zip(compared, verdicts, strict=True) if of_text]
-        if found and len(found) == len(compared):
-            raise InvalidCandidate(self.told(results[found[0]]))
+        vectors = {
+            place: result.vector
+            for place, result in enumerate(results[:COMPARED_RESULTS])
+            if result.vector is not None and result.picture is not None and _has_words(result.text)
+        }
+        verdicts = self._compare([(results[place], vector) for place, vector in vectors.items()])
+        found = [place for place, is_text in zip(vectors, verdicts, strict=True) if is_text]
+        if found and len(found) == len(vectors):
+            raise InvalidCandidate(self.describe_fault(results[found[0]]))
         for place in found:
-            logger.warning("left out: %s", self.told(results[place]))
+            logger.warning("left out: %s", self.describe_fault(results[place]))
         return found
 
-    def told(self, stored: Stored) -> str:
-        """What is wrong with the vector, and what to do."""
-        text = stored.text[:60]
-        return f"the stored vector of {stored.name} is that of its text, {text!r}, not of its picture; {self._cure}"
+    def describe_fault(self, result: StoredResult) -> str:
+        """What is wrong with a vector that is its text's, and what to do."""
+        text = result.text[:60]
+        return f"the stored vector of {result.name} is that of its text, {text!r}, not of its picture; {self._advice}"
 
-    def _verdicts(self, results: Sequence[Stored]) -> list[bool]:
+    def _compare(self, results: Sequence[tuple[StoredResult, FloatArray]]) -> list[bool]:
         """For each result whether its vector is that of its text; texts not met before are encoded together."""
-        keys = [sha256(s.vector.tobytes() + s.text.encode(errors="replace")).digest() for s in results]
+        keys = [sha256(vector.tobytes() + result.text.encode(errors="replace")).digest() for result, vector in results]
         with self._lock:
-            verdicts = {key: self._known[key] for key in keys if key in self._known}
-        new = {key: stored for key, stored in zip(keys, results, strict=True) if key not in verdicts}
+            verdicts = {key: self._verdicts[key] for key in keys if key in self._verdicts}
+        new = {key: result for key, result in zip(keys, results, strict=True) if key not in verdicts}
         if new:
-            heard = self._cache.encoder.encode_texts([stored.text[:LONGEST_TEXT] for stored in new.values()])
-            for (key, stored), row in zip(new.items(), heard, strict=True):
-                verdicts[key] = self._is_of_text(stored, row)
+            rows = self._cache.encoder.encode_texts([result.text[:LONGEST_TEXT] for result, _ in new.values()])
+            for (key, (result, vector)), text_vector in zip(new.items(), rows, strict=True):
+                verdicts[key] = _same(vector, text_vector) and not self._is_of_picture(vector, result.picture)
         with self._lock:
             for key in keys:
-                self._known[key] = verdicts[key]
-                self._known.move_to_end(key)
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
+                self._verdicts[key] = verdicts[key]
+                self._verdicts.move_to_end(key)
+            while len(self._verdicts) > REMEMBERED:
+                self._verdicts.popitem(last=False)
         return [verdicts[key] for key in keys]
 
-    def _is_of_text(self, stored: Stored, heard: FloatArray) -> bool:
-        if stored.picture is None or not _same(stored.vector, heard):
+    def _is_of_picture(self, vector: FloatArray, picture: ImageLocation | None) -> bool:
+        if picture is None:
             return False
-        (shown,) = self._cache.vectors_at([stored.picture], access=self._access)
-        return isinstance(shown, LcseError) or not _same(stored.vector, shown)
+        (picture_vector,) = self._cache.vectors_at([picture], access=self._access)
+        return not isinstance(picture_vector, LcseError) and _same(vector, picture_vector)
 
 
-def _says(stored: Stored) -> bool:
-    """Whether there are words; a picture written as text is none."""
-    text = stored.text.strip()
+def _has_words(text: str) -> bool:
+    """Whether a text says something; a picture written as text does not."""
+    text = text.strip()
     place = named_picture(text) if text else None
     return bool(text) and not (isinstance(place, str) and place.startswith("data:"))
 

@@ -21,9 +21,9 @@ def jpeg_thumbnail(source: ImageSource, *, max_side: int = 768, max_bytes: int |
     """The picture as a JPEG file whose longer side is at most `max_side`; upright, without metadata.
 
     Args:
-        source: a path, the bytes of a file, or a PIL image, which is not changed.
-        max_side: pixels of the longer side; smaller pictures keep their size.
-        max_bytes: shrink further, by halves, until the file is no larger than this.
+        source: A path, the bytes of a file, or a PIL image, which is not changed.
+        max_side: Pixels of the longer side; smaller pictures keep their size.
+        max_bytes: Shrink further, by halves, until the file is no larger than this.
 
     Returns:
         The file, or None when even a picture of `SMALLEST_SIDE` pixels would be larger than `max_bytes`.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lcse_plugins.errors import IndexFileError
 
-__all__ = ["LOCK_FILE", "TABLE_FILE", "RowFile", "discard", "exclusive", "is_own_file", "sync_folder"]
+__all__ = ["LOCK_FILE", "TABLE_FILE", "RowFile", "discard", "exclusive", "is_own_file", "row_files", "sync_folder"]
 
 TABLE_FILE, LOCK_FILE = "index.sqlite", "build.lock"
 BLOCK_BYTES = 32 * 1024 * 1024
@@ -52,9 +52,9 @@ class RowFile:
     """A raw file of rows of one shape; rows in use are never changed.
 
     Args:
-        path: where it is.
-        shape: of one row.
-        dtype: of its numbers.
+        path: Where it is.
+        shape: Of one row.
+        dtype: Of its numbers.
     """
 
     def __init__(self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -68,6 +68,10 @@ class RowFile:
             return f"{self.path.name} is missing"
         short = size < rows * self._row_bytes
         return f"{self.path.name} is {size} bytes, too short for {rows} rows" if short else None
+
+    def length(self) -> int:
+        """How many rows the file takes up; one that was not written to its end counts."""
+        return -(-self.path.stat().st_size // self._row_bytes)
 
     def map(self, rows: int) -> NDArray[Any]:
         """(rows, …) the first rows, memory-mapped."""
@@ -96,6 +100,11 @@ class RowFile:
     @property
     def _row_bytes(self) -> int:
         return int(np.prod(self.shape)) * self.dtype.itemsize
+
+
+def row_files(path: Path) -> list[Path]:
+    """Every file of rows at a path, also those an interrupted run left behind."""
+    return [*path.glob("vectors-*.bin"), *path.glob("regions-*.bin")]
 
 
 def sync_folder(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
+from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import ImageError, IndexFileError
 from lcse_plugins.images.tiles import TileChoice, describe_tiles
+from lcse_plugins.index.opening import RowType, check_encoder
 from lcse_plugins.index.store import IndexStore
-from lcse_plugins.index.update import IndexReport, RowType, check_encoder, update_index
+from lcse_plugins.index.update import IndexReport, update_index
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.regions import RegionPool
 from lcse_plugins.results import Candidate
@@ -31,12 +34,12 @@ class ImageIndex(VectorPool):
     concepts of a query with logic in the regions of a picture too, as `RegionPool` does.
 
     Attributes:
-        path: where the index is.
-        folder: the pictures' folder.
-        encoder_id: the encoder that made the vectors.
-        ids: the pictures' paths relative to the folder, with forward slashes; sorted.
-        broken: picture files that could not be used, and why.
-        tiles: the parts of each picture that have vectors too; empty if none have.
+        path: Where the index is.
+        folder: The pictures' folder.
+        encoder_id: The encoder that made the vectors.
+        ids: The pictures' paths relative to the folder, with forward slashes; sorted.
+        broken: Picture files that could not be used, or not be read again, and why.
+        tiles: The parts of each picture that have vectors too; empty if none have.
     """
 
     def __init__(self, store: IndexStore, *, quantised: bool = False) -> None:
@@ -48,30 +51,30 @@ class ImageIndex(VectorPool):
         in_order = rows == list(range(len(vectors)))
         super().__init__(vectors if in_order else vectors[rows], assume_unit=True, quantised=quantised)
         self.path = store.path
-        self.folder = store.folder
-        self.encoder_id = store.encoder_id
+        self.folder = store.meta.folder
+        self.encoder_id = store.meta.encoder_id
         self.ids = tuple(record.path for record, _ in sound)
         self.broken = tuple(ImageError(self.folder / r.path, r.fault) for r in records if r.fault is not None)
-        self.tiles = store.tiles
+        self.tiles = store.meta.tiles
         self._checksums = tuple(record.checksum for record, _ in sound)
         self._regional: RegionPool | None = None
         if self.tiles:
             self._regional = RegionPool(
                 self.vectors,
                 store.regions(),
-                scale=store.scale and store.scale.view_scale,
+                scale=store.meta.scale and store.meta.scale.view_scale,
                 rows=None if in_order else rows,
                 assume_unit=True,
             )
 
     @classmethod
-    def open(cls, path: str | Path, *, encoder: Encoder | None = None, quantised: bool = False) -> ImageIndex:
+    def open(cls, path: str | Path, *, encoder: Encoder | str | None = None, quantised: bool = False) -> ImageIndex:
         """Open an index.
 
         Args:
-            path: where `build` put it.
-            encoder: the encoder of the queries to come; refused when the vectors are another's.
-            quantised: read all vectors once for an eight-bit copy in memory; pays when many queries follow. Regions
+            path: Where `build` put it.
+            encoder: The encoder of the queries to come, or its name; refused when the vectors are another's.
+            quantised: Read all vectors once for an eight-bit copy in memory; pays when many queries follow. Regions
                 are scored without it.
 
         Raises:
@@ -79,7 +82,7 @@ class ImageIndex(VectorPool):
         """
         with IndexStore(Path(path)) as store:
             if encoder is not None:
-                check_encoder(store, encoder)
+                check_encoder(store, load_encoder(encoder))
             return cls(store, quantised=quantised)
 
     @classmethod
@@ -88,7 +91,7 @@ class ImageIndex(VectorPool):
         folder: str | Path,
         out: str | Path,
         *,
-        encoder: Encoder,
+        encoder: Encoder | str,
         batch_size: int = 64,
         dtype: RowType | None = None,
         tiles: TileChoice | None = None,
@@ -97,22 +100,23 @@ class ImageIndex(VectorPool):
     ) -> IndexReport:
         """Make the index of a folder, or bring it up to date.
 
-        New and changed pictures are encoded, vanished ones dropped, broken ones listed. Each batch is on disk before
+        New and changed pictures are encoded, vanished ones dropped, broken ones listed and tried again in each run. Of
+        a known one that cannot be read at the moment, what is known is kept. Each batch is on disk before
         the next begins: an interrupted run loses at most the last one, and the next run goes on from there. A picture
         that was moved or renamed is known by its content and not encoded again. A file of the same name, size and time
         of change counts as unchanged.
 
         Args:
-            folder: the pictures, in any depth.
-            out: the folder of the index; it need not exist.
-            encoder: what makes the vectors.
-            batch_size: files after which the work is written down.
-            dtype: how a new index keeps its vectors: "float32" by default; "float16" takes half, at three digits.
-            tiles: also encode five ("few") or fourteen ("many") tiles of each picture, so that queries with logic find
+            folder: The pictures, in any depth.
+            out: The folder of the index; it need not exist.
+            encoder: What makes the vectors, or its name.
+            batch_size: Files after which the work is written down.
+            dtype: How a new index keeps its vectors: "float32" by default; "float16" takes half, at three digits.
+            tiles: Also encode five ("few") or fourteen ("many") tiles of each picture, so that queries with logic find
                 small things, for six or fifteen times the vectors and up to as much time; None: as the index was built,
                 and none in a new one.
-            workers: threads that read and decode ahead.
-            progress: called with how many files are done, and of how many.
+            workers: Threads that read and decode ahead.
+            progress: Called with how many files are done, and of how many.
 
         Raises:
             ImageError: the folder cannot be listed or holds no picture files.
@@ -122,7 +126,7 @@ class ImageIndex(VectorPool):
         return update_index(
             folder,
             out,
-            encoder=encoder,
+            encoder=load_encoder(encoder),
             batch_size=batch_size,
             dtype=dtype,
             tiles=tiles,
@@ -168,10 +172,12 @@ class ImageIndex(VectorPool):
         Raises:
             ImageError: it is not in the index.
         """
-        names = [str(picture), Path(picture).as_posix()]
-        resolved = Path(picture).resolve()
-        if resolved.is_relative_to(self.folder):
-            names.append(resolved.relative_to(self.folder).as_posix())
+        path = Path(picture)
+        names = [str(picture), path.as_posix()]
+        with suppress(OSError, RuntimeError, ValueError):  # RuntimeError: a loop of links, before Python 3.13
+            for place in (path.parent.resolve() / path.name, path.resolve()):  # a picture may itself be a link
+                if place.is_relative_to(self.folder):
+                    names.append(place.relative_to(self.folder).as_posix())
         for name in names:
             if name in self._positions:
                 return self._positions[name]

@@ -5,6 +5,8 @@ A search then needs no fit of its own. It is fitted again when the pictures of t
 
 from __future__ import annotations
 
+import json
+import math
 import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -26,14 +28,26 @@ class IndexScale(NamedTuple):
     """A fitted `ViewScale`, and which pictures it was fitted for.
 
     Attributes:
-        factor: of the view scale.
-        offset: of the view scale.
-        fitted_for: checksum of the pictures' checksums.
+        factor: Of the view scale.
+        offset: Of the view scale.
+        fitted_for: Checksum of the pictures' checksums.
     """
 
     factor: float
     offset: float
     fitted_for: int
+
+    @classmethod
+    def from_json(cls, text: str) -> IndexScale:
+        """Read one that was written as JSON.
+
+        Raises:
+            TypeError, ValueError, OverflowError: it is not one.
+        """
+        factor, offset, fitted_for = json.loads(text)
+        if not math.isfinite(factor) or not math.isfinite(offset):
+            raise ValueError(f"{text} is no scale")
+        return cls(factor, offset, int(fitted_for))
 
     @property
     def view_scale(self) -> ViewScale:
@@ -55,12 +69,12 @@ def fit_index_scale(
     Pictures that are all alike tell no scale: their similarities are left as they are.
 
     Args:
-        encoder: the encoder of the vectors.
+        encoder: The encoder of the vectors.
         vectors: (n, d) vectors of whole images; may be memory-mapped.
         regions: (n, r, d) vectors of their regions; may be memory-mapped.
-        rows: the rows in use.
-        checksums: of those rows.
-        known: the scale so far.
+        rows: The rows in use.
+        checksums: Of those rows.
+        known: The scale so far.
     """
     fitted_for = zlib.crc32(repr(list(checksums)).encode())
     if not rows or (known is not None and known.fitted_for == fitted_for):

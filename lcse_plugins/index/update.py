@@ -7,24 +7,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 from PIL import Image
 
 from lcse_plugins.arguments import check_count
-from lcse_plugins.encoders.images import MAX_BYTES, content_hash, load_image, map_ahead, walk_images
+from lcse_plugins.encoders.ahead import map_ahead
+from lcse_plugins.encoders.images import MAX_BYTES, content_hash, load_image, reason_of, walk_images
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
-from lcse_plugins.errors import EncoderError, ImageError, IndexFileError, InvalidOption
-from lcse_plugins.images.tiles import TILES, Tile, TileChoice, describe_tiles, views
-from lcse_plugins.index.files import TABLE_FILE, exclusive, is_own_file
+from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
+from lcse_plugins.images.tiles import TILES, Tile, TileChoice, views
+from lcse_plugins.index.files import exclusive
+from lcse_plugins.index.opening import RowType, check_place, is_text, open_or_create, resolved_folder, why_nothing
 from lcse_plugins.index.scale import IndexScale, fit_index_scale
-from lcse_plugins.index.store import FileRecord, IndexStore
-from lcse_plugins.pool import UNIT_TOLERANCE
+from lcse_plugins.index.store import IndexStore
+from lcse_plugins.index.table import FileRecord
+from lcse_plugins.tables import UNIT_TOLERANCE
 
-__all__ = ["IndexReport", "RowType", "check_encoder", "update_index"]
-
-RowType = Literal["float32", "float16"]
+__all__ = ["IndexReport", "update_index"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,13 +33,13 @@ class IndexReport:
     """What a run of `ImageIndex.build` did.
 
     Attributes:
-        added: pictures that are new in the index.
-        updated: pictures whose content had changed.
-        removed: pictures that are no longer in the folder.
-        unchanged: pictures that were left as they were.
-        broken: every picture file of the folder that cannot be used, and every folder inside it that cannot be listed
-            (what the index knows of its pictures is kept), and why.
-        tiles: the parts of each picture that have vectors too; empty if none have.
+        added: Pictures that are new in the index.
+        updated: Pictures whose content had changed.
+        removed: Pictures that are no longer in the folder.
+        unchanged: Pictures that were left as they were.
+        broken: Every picture file of the folder that cannot be used, and every folder inside it that cannot be listed,
+            and why. Where reading failed, what the index knows is kept.
+        tiles: The parts of each picture that have vectors too; empty if none have.
     """
 
     added: int
@@ -66,31 +67,26 @@ def update_index(
         raise InvalidOption(f"unknown dtype {dtype!r}; choose one of {', '.join(get_args(RowType))}")
     if tiles not in (None, *TILES):
         raise InvalidOption(f"unknown tiles {tiles!r}; choose one of {', '.join(TILES)}, or None")
-    root, place = Path(folder).resolve(), Path(out)
-    unlisted: list[ImageError] = []
-    names = sorted(path.relative_to(root).as_posix() for path in walk_images(root, left_out=unlisted.append))
-    if not names:
-        raise unlisted[0] if unlisted else ImageError(root, _why_nothing(place))
-    _check_place(place)
-    with exclusive(place), _open_or_create(place, root, encoder, dtype, tiles) as store:
+    root, place = resolved_folder(folder), Path(out)
+    _pictures(root, place, [])  # refused before anything is written
+    check_place(place)
+    with exclusive(place), open_or_create(place, root, encoder, dtype, tiles) as store:
+        unlisted: list[ImageError] = []
+        names = sorted(path.relative_to(root).as_posix() for path in _pictures(root, place, unlisted))
         update = _Update(store, root, encoder, unlisted)
         update.broken += [
-            ImageError(root / name, "its name is not valid Unicode") for name in names if not _named(name)
+            ImageError(root / name, "its name is not valid Unicode") for name in names if not is_text(name)
         ]
-        return update.run([name for name in names if _named(name)], batch_size, workers, progress)
+        return update.run([name for name in names if is_text(name)], batch_size, workers, progress)
 
 
-def check_encoder(store: IndexStore, encoder: Encoder) -> None:
-    """Refuse to mix the vectors of two encoders.
-
-    Raises:
-        IndexFileError: the index was made with another encoder.
-    """
-    if (store.encoder_id, store.dimension) != (encoder.encoder_id, encoder.dimension):
-        raise IndexFileError(
-            f"the index {store.path} was made with encoder {store.encoder_id!r} ({store.dimension} dimensions), "
-            f"not with {encoder.encoder_id!r} ({encoder.dimension}); use that encoder, or make another index"
-        )
+def _pictures(root: Path, place: Path, unlisted: list[ImageError]) -> Iterator[Path]:
+    """The picture files of a folder, listed as they are taken; one without any is refused at once."""
+    paths = walk_images(root, left_out=unlisted.append)
+    first = next(paths, None)
+    if first is None:
+        raise unlisted[0] if unlisted else ImageError(root, why_nothing(place))
+    return chain([first], paths)
 
 
 class _Update:
@@ -123,7 +119,7 @@ class _Update:
         self.store.finish(folder=self.root, keep=keep, scale=self._scale(keep))
         gone = self.known.keys() - set(keep)
         removed = sum(self.known[name].row is not None for name in gone)
-        return IndexReport(**self.counts, removed=removed, broken=tuple(self.broken), tiles=self.store.tiles)
+        return IndexReport(**self.counts, removed=removed, broken=tuple(self.broken), tiles=self.store.meta.tiles)
 
     def _read(self, name: str) -> tuple[FileRecord, Image.Image | None]:
         """A file's record, and its picture when it has to be encoded; called from worker threads."""
@@ -132,9 +128,9 @@ class _Update:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
                 raise ImageError(path, "not a regular file")
-            record = FileRecord(name, status.st_size, status.st_mtime_ns)
-            # A file without a hash was never read: what stood in the way may be gone, and its time would not tell.
-            if before and before.sha256 and (before.size, before.mtime_ns) == (record.size, record.mtime_ns):
+            record = FileRecord(name, status.st_size, _in_64_bits(status.st_mtime_ns))
+            # What made a fault may be gone, and the file's time would not tell.
+            if before and not before.fault and (before.size, before.mtime_ns) == (record.size, record.mtime_ns):
                 return before, None
             if record.size > MAX_BYTES:
                 raise ImageError(path, f"{record.size:,} bytes are too many; at most {MAX_BYTES:,} are read")
@@ -147,7 +143,10 @@ class _Update:
         except ImageError as error:
             return record._replace(fault=error.reason), None
         except OSError as error:
-            return record._replace(fault=f"cannot be read ({error.strerror or error})"), None
+            fault = f"cannot be read ({reason_of(error)})"
+            if before is None or before.row is None or isinstance(error, FileNotFoundError):
+                return record._replace(fault=fault), None
+            return before._replace(fault=f"{fault}; what the index knows of it is kept"), None
 
     def _batch(self, stream: Iterator[tuple[FileRecord, Image.Image | None]]) -> int:
         """Encode and write the files of one batch; how many they were."""
@@ -157,15 +156,15 @@ class _Update:
             for record, picture in stream:
                 met.append(record)
                 if picture is not None:
-                    yield from views(picture, self.store.tiles)
+                    yield from views(picture, self.store.meta.tiles)
 
         waiting = pictures()
         first = next(waiting, None)
-        vectors = np.empty((0, self.store.dimension), dtype=np.float32)
+        vectors = np.empty((0, self.store.meta.dimension), dtype=np.float32)
         if first is not None:  # else the encoder need not even load its model
             vectors = self.encoder.encode_images(chain([first], waiting))
         fresh = sum(record.row is None and record.fault is None for record in met)
-        shape = (fresh, 1 + len(self.store.tiles), self.store.dimension)
+        shape = (fresh, 1 + len(self.store.meta.tiles), self.store.meta.dimension)
         _check_vectors(vectors, (shape[0] * shape[1], shape[2]), self.encoder)
         changed = [record for record in met if record != self.known.get(record.path)]
         if changed:
@@ -177,13 +176,13 @@ class _Update:
     def _save(self, records: Sequence[FileRecord], table: FloatArray) -> None:
         """Write a batch; the first one comes with a scale, so that an interrupted index can be searched too."""
         scale = None
-        if self.store.tiles and self.store.scale is None:
+        if self.store.meta.tiles and self.store.meta.scale is None:
             rows = range(len(table))
             scale = fit_index_scale(self.encoder, table[:, 0], table[:, 1:], rows=rows, checksums=())
         self.store.save(records, table, scale=scale)
 
     def _scale(self, names: Sequence[str]) -> IndexScale | None:
-        if not self.store.tiles:
+        if not self.store.meta.tiles:
             return None
         records = [self.store.records[name] for name in names]
         return fit_index_scale(
@@ -192,7 +191,7 @@ class _Update:
             self.store.regions(),
             rows=[record.row for record in records if record.row is not None],
             checksums=[record.checksum for record in records if record.row is not None],
-            known=self.store.scale,
+            known=self.store.meta.scale,
         )
 
     def _count(self, record: FileRecord) -> None:
@@ -205,59 +204,9 @@ class _Update:
             self.counts["unchanged" if before.sha256 == record.sha256 else "updated"] += 1
 
 
-def _open_or_create(
-    place: Path, root: Path, encoder: Encoder, dtype: RowType | None, tiles: TileChoice | None
-) -> IndexStore:
-    if not (place / TABLE_FILE).exists():
-        return IndexStore.create(
-            place,
-            encoder_id=encoder.encoder_id,
-            dimension=encoder.dimension,
-            dtype=dtype or "float32",
-            folder=root,
-            tiles=TILES[tiles] if tiles else (),
-        )
-    store = IndexStore(place)
-    try:
-        check_encoder(store, encoder)
-        if dtype not in (None, store.dtype.name):
-            raise IndexFileError(f"the index {place} keeps vectors as {store.dtype.name}, not {dtype}")
-        if tiles is not None and TILES[tiles] != store.tiles:
-            raise IndexFileError(
-                f"the index {place} was built with tiles {describe_tiles(store.tiles)}, not {tiles}; "
-                "leave the choice of tiles out to update it as it is, or make another index in a new place"
-            )
-        if store.folder != root and store.folder.is_dir():
-            raise IndexFileError(f"the index {place} is of {store.folder}, not of {root}; choose another place")
-        store.discard_strays()
-    except IndexFileError:
-        store.close()
-        raise
-    return store
-
-
-def _why_nothing(place: Path) -> str:
-    """Why a folder without picture files is refused, and what to do where an index still holds some."""
-    nothing = "there are no picture files in this folder"
-    if not (place / TABLE_FILE).exists():
-        return nothing
-    with IndexStore(place) as store:
-        count = sum(record.row is not None for record in store.records.values())
-    advice = "see whether a disk is not mounted, or delete the index if they are gone"
-    return f"{nothing}, yet the index {place} still holds {count} pictures; {advice}" if count else nothing
-
-
-def _check_place(place: Path) -> None:
-    """Refuse to mix the index's files with someone else's."""
-    if place.is_dir() and not (place / TABLE_FILE).exists():
-        foreign = [name.name for name in place.iterdir() if not is_own_file(name.name)]
-        if foreign:
-            raise IndexFileError(f"{place} holds other files ({foreign[0]} …); give the index a folder of its own")
-
-
-def _named(name: str) -> bool:
-    """Whether a file's name is text; on some systems it may be any bytes."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+def _in_64_bits(number: int) -> int:
+    """A number as SQLite can keep it; a file's time may lie centuries away."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def _check_vectors(vectors: FloatArray, shape: tuple[int, int], encoder: Encoder) -> None:

@@ -81,6 +81,10 @@ class ParseCache:
     def __reduce__(self) -> tuple[Callable[[str, int], ParseCache], tuple[str, int]]:
         return _reopen, (self.path, self.max_entries)
 
+    def __del__(self) -> None:
+        if (db := getattr(self, "_db", None)) is not None:
+            db.close()
+
     def get(self, key: CacheKey) -> Query | None:
         """The tree kept for `key`, or None."""
         row = self._run(lambda db: db.execute(f"SELECT tree FROM parses WHERE {_OURS}", key).fetchone())

@@ -22,9 +22,9 @@ from lcse_plugins.errors import (
 from lcse_plugins.parsing.consult import Patience, Pause, Question, Reply, consult
 from lcse_plugins.parsing.grounding.belief import locate
 from lcse_plugins.parsing.grounding.languages import is_foreign
-from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, check_text, read_with
+from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, check_text, read_with, taken_whole
 from lcse_plugins.parsing.service.faults import as_fault
-from lcse_plugins.query import Concept, Query, contradictions, is_constrained
+from lcse_plugins.query import Query, contradictions, is_constrained
 
 __all__ = ["LLMQueryParser", "OnError", "parse_of"]
 
@@ -174,7 +174,7 @@ class LLMQueryParser(ABC):
         why = _why(error) if second is None else f"{_why(error)}; the fallback failed too: {second}"
         note = f"{self.parser_name} gave no usable answer; the query is taken as a whole, its logic is not applied"
         logger.warning("%s (%s)", note, why)
-        return Parse(text=text, query=Concept(text), affirmative=text, notes=(note,), parser="holistic", error=why)
+        return taken_whole(text, note=note, error=why)
 
 
 def _why(error: ParserOutputError | ParserUnavailable) -> str:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lcse_plugins.errors import ParserOutputError, QueryError, QueryTooComplex
 from lcse_plugins.parsing.service.reply_json import reply_json
-from lcse_plugins.query import And, Concept, FlatQuery, Not, Operator, Or, Plain, Query, from_flat, to_flat
+from lcse_plugins.query import GROUPS, And, Concept, FlatQuery, Not, Operator, Or, Plain, Query, from_flat
 
 __all__ = [
     "MAX_CONCEPT",
@@ -49,7 +49,6 @@ MAX_CONCEPT = 200
 """Characters in one concept of a reply."""
 
 NodeOp = Literal["concept", "not", "and", "or", "plain"]
-_GROUPS: dict[str, type[And | Or | Plain]] = {"and": And, "or": Or, "plain": Plain}
 
 
 class _Strict(BaseModel):
@@ -86,15 +85,6 @@ class WireFlat(_Strict):
 
     concepts: list[WireConcept]
     operator: Operator
-
-    @classmethod
-    def from_query(cls, query: Query) -> WireFlat:
-        """The flat form of a tree.
-
-        Raises:
-            QueryNotFlat: the tree is nested.
-        """
-        return cls.model_validate(to_flat(query))
 
     def to_query(self) -> Query:
         """The tree of this flat form."""
@@ -191,7 +181,7 @@ def from_wire(wire: WireQuery) -> Query:
         if node.op == "concept":
             return Concept(node.text)
         children = tuple(build(by_id[child]) for child in node.children)
-        return Not(children[0]) if node.op == "not" else _GROUPS[node.op](children)
+        return Not(children[0]) if node.op == "not" else GROUPS[node.op](children)
 
     query = build(roots[0])  # ends: every node has one parent, so no circle can hang below the root
     if built != len(wire.nodes):

@@ -4,7 +4,20 @@
 """
 
 from lcse_plugins.query.exchange import FlatConcept, FlatQuery, Operator, from_flat, from_json, to_flat, to_json
-from lcse_plugins.query.nodes import MAX_DEPTH, MAX_NODES, MAX_TEXT, And, Concept, Not, Or, Plain, Query, is_tree
+from lcse_plugins.query.nodes import (
+    GROUPS,
+    MAX_DEPTH,
+    MAX_NODES,
+    MAX_TEXT,
+    And,
+    Concept,
+    Group,
+    Not,
+    Or,
+    Plain,
+    Query,
+    is_tree,
+)
 from lcse_plugins.query.tree import (
     affirms_nothing,
     canonical,
@@ -13,6 +26,7 @@ from lcse_plugins.query.tree import (
     describe,
     draw,
     excludes,
+    fold,
     format_query,
     has_logic,
     is_constrained,
@@ -21,6 +35,7 @@ from lcse_plugins.query.tree import (
 )
 
 __all__ = [
+    "GROUPS",
     "MAX_DEPTH",
     "MAX_NODES",
     "MAX_TEXT",
@@ -28,6 +43,7 @@ __all__ = [
     "Concept",
     "FlatConcept",
     "FlatQuery",
+    "Group",
     "Not",
     "Operator",
     "Or",
@@ -40,6 +56,7 @@ __all__ = [
     "describe",
     "draw",
     "excludes",
+    "fold",
     "format_query",
     "from_flat",
     "from_json",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
 from lcse_plugins.errors import QueryError, QueryNotFlat, QueryTooComplex
-from lcse_plugins.query.nodes import MAX_DEPTH, And, Concept, Not, Or, Plain, Query
+from lcse_plugins.query.nodes import GROUPS, MAX_DEPTH, And, Concept, Not, Or, Plain, Query
 from lcse_plugins.query.tree import canonical, format_query, leaves
 
 __all__ = ["FlatConcept", "FlatQuery", "Operator", "from_flat", "from_json", "to_flat", "to_json"]
@@ -23,9 +23,6 @@ def to_json(query: Query) -> dict[str, Any]:
             return {"op": "not", "child": to_json(child)}
         case And(children) | Or(children) | Plain(children):
             return {"op": type(query).__name__.lower(), "children": [to_json(child) for child in children]}
-
-
-_GROUPS: dict[str, type[And | Or | Plain]] = {"and": And, "or": Or, "plain": Plain}
 
 
 def from_json(data: Mapping[str, Any]) -> Query:
@@ -46,7 +43,7 @@ def _from_json(data: Any, *, level: int) -> Query:
         case {"op": "not", "child": child, **rest} if not rest:
             return Not(_from_json(child, level=level + 1))
         case {"op": "and" | "or" | "plain" as op, "children": [*children], **rest} if not rest:
-            return _GROUPS[op](tuple(_from_json(child, level=level + 1) for child in children))
+            return GROUPS[op](tuple(_from_json(child, level=level + 1) for child in children))
     raise QueryError(
         'a node is {"op": "concept", "text": …}, {"op": "not", "child": …} or '
         f'{{"op": "and" | "or" | "plain", "children": […]}}, not {_shortened(data)}'
@@ -115,8 +112,7 @@ def from_flat(flat: FlatQuery | Mapping[str, Any]) -> Query:
         if len(children) != 1:
             raise QueryError(f"operator SINGLE goes with one concept, not {len(children)}")
         return children[0]
-    groups: dict[str, type[And | Or | Plain]] = {"AND": And, "OR": Or, "NONE": Plain}
-    return groups[operator](children)
+    return GROUPS["plain" if operator == "NONE" else operator.lower()](children)
 
 
 def _from_flat_concept(item: Any) -> Query:

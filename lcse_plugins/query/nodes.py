@@ -13,11 +13,13 @@ from lcse_plugins.arguments import check_letters
 from lcse_plugins.errors import QueryError, QueryTooComplex
 
 __all__ = [
+    "GROUPS",
     "MAX_DEPTH",
     "MAX_NODES",
     "MAX_TEXT",
     "And",
     "Concept",
+    "Group",
     "Not",
     "Or",
     "Plain",
@@ -116,6 +118,10 @@ class Plain(_Group):
 
 
 Query: TypeAlias = Union[Concept, Not, And, Or, Plain]  # noqa: UP007  (isinstance on Python 3.10 wants a plain union)
+Group: TypeAlias = "And | Or | Plain"
+GROUPS: dict[str, type[Group]] = {"and": And, "or": Or, "plain": Plain}
+"""The groups by the name they have in JSON, in a language model's replies and in examples."""
+
 _NODES = (Concept, Not, And, Or, Plain)
 
 

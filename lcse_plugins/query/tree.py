@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from lcse_plugins.errors import QueryError
-from lcse_plugins.query.nodes import And, Concept, Not, Or, Plain, Query, flattened
+from lcse_plugins.query.nodes import And, Concept, Group, Not, Or, Plain, Query, flattened
 
 __all__ = [
     "affirms_nothing",
@@ -24,12 +25,15 @@ __all__ = [
     "describe",
     "draw",
     "excludes",
+    "fold",
     "format_query",
     "has_logic",
     "is_constrained",
     "leaves",
     "ordered",
 ]
+
+Result = TypeVar("Result")
 
 # ------------------------------------------------------------------------------------------ reading a tree
 
@@ -46,13 +50,32 @@ def leaves(query: Query, *, negated: bool = False) -> Iterator[tuple[Concept, bo
                 yield from leaves(child, negated=negated)
 
 
+def fold(tree: Query, leaf: Callable[[str, bool], Result], group: Callable[[Group, list[Result]], Result]) -> Result:
+    """What a canonical tree comes to, from its leaves upwards.
+
+    Args:
+        tree: Canonical query tree.
+        leaf: Makes something of a concept's text, and of whether it is negated.
+        group: Makes something of a group, and of what its children came to.
+    """
+    match tree:
+        case Concept(text):
+            return leaf(text, False)
+        case Not(Concept(text)):
+            return leaf(text, True)
+        case And(children) | Or(children) | Plain(children):
+            return group(tree, [fold(child, leaf, group) for child in children])
+        case Not():
+            raise AssertionError("negation stands at the leaves of a canonical tree")
+
+
 def excludes(query: Query) -> bool:
     """Whether any concept is under an odd number of `Not`."""
     return any(negated for _, negated in leaves(query))
 
 
 def affirms_nothing(query: Query) -> bool:
-    """Whether every concept is."""
+    """Whether every concept is under an odd number of `Not`."""
     return all(negated for _, negated in leaves(query))
 
 
@@ -80,12 +103,12 @@ def contradictions(query: Query) -> tuple[str, ...]:
 
 
 def is_constrained(query: Query) -> bool:
-    """Whether the query states any logic; without it the correction is exactly zero."""
+    """Whether any query, once in canonical form, states logic; without it the correction is exactly zero."""
     return has_logic(canonical(query))
 
 
 def has_logic(tree: Query) -> bool:
-    """The same for a tree that is canonical."""
+    """Whether a canonical tree states any logic."""
     match tree:
         case Concept():
             return False

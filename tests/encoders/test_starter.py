@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
 import json
@@ -175,9 +176,14 @@ def test_one_string_is_not_a_list(encoder: StarterEncoder) -> None:
         encoder.encode_images("cat.jpg")
     with pytest.raises(InvalidOption, match="batch_size"):
         encoder.encode_texts(["a cat"], batch_size=0)
-    for threads in (0, 2.5, "2"):
-        with pytest.raises(InvalidOption, match="threads"):
-            StarterEncoder(threads=threads)  # type: ignore[arg-type]
+    for option in ("threads", "batch_size"):
+        for number in (0, 2.5, "2"):
+            with pytest.raises(InvalidOption, match=option):
+                StarterEncoder(**{option: number})  # type: ignore[arg-type]
+
+
+def test_a_copy_keeps_its_batch_size() -> None:
+    assert copy.copy(StarterEncoder(batch_size=3)).batch_size == 3
 
 
 def test_what_is_no_text_or_list_of_pictures_is_refused(encoder: StarterEncoder) -> None:

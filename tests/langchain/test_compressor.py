@@ -12,7 +12,7 @@ from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_lcse import LogicCompressor
+from langchain_lcse import LcseEmbeddings, LogicCompressor, LogicRetriever
 
 from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.errors import ImageError, InvalidCandidate, InvalidOption
@@ -107,7 +107,9 @@ def test_pictures_are_encoded_once(scorer: LogicScorer, encoder: ToyEncoder, pic
     assert encoder.images_encoded - before == 6
 
 
-@pytest.mark.parametrize("settings", [{"top_n": 0}, {"top_n": -2}, {"min_truth": 2.0}, {"on_missing": "maybe"}])
+@pytest.mark.parametrize(
+    "settings", [{"top_n": 0}, {"top_n": -2}, {"top_n": True}, {"min_truth": 2.0}, {"on_missing": "maybe"}]
+)
 def test_wrong_settings_are_refused(scorer: LogicScorer, settings: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
         LogicCompressor(scorer=scorer, **settings)
@@ -157,3 +159,59 @@ def test_vectors_of_another_length_are_refused(memory: InMemoryVectorStore, docu
     other = LogicCompressor(scorer=LogicScorer(ToyEncoder(dimension=8)), store=memory)
     with pytest.raises(InvalidCandidate, match="64 dimensions"):
         other.compress_documents(documents, QUERY)
+
+
+def captioned(pictures: list[Path]) -> list[Document]:
+    return [
+        Document(page_content=f"caption {path.stem}", id=path.stem, metadata={"image_path": str(path)})
+        for path in pictures
+    ]
+
+
+def test_a_store_of_texts_is_refused(encoder: ToyEncoder, scorer: LogicScorer, pictures: list[Path]) -> None:
+    store = InMemoryVectorStore.from_documents(captioned(pictures), LcseEmbeddings(encoder))
+    compressor = LogicCompressor(scorer=scorer, store=store)
+    with pytest.raises(InvalidCandidate, match="not of its picture; fill the store with"):
+        compressor.compress_documents(store.similarity_search("caption", k=6), QUERY)
+
+
+async def test_a_text_among_pictures_counts_as_one_without_a_picture(
+    encoder: ToyEncoder, scorer: LogicScorer, pictures: list[Path]
+) -> None:
+    documents = captioned(pictures)
+    vectors = [encoder.encode_images([path])[0] for path in pictures]
+    vectors[2] = encoder.encode_texts([documents[2].page_content])[0]
+    compressor = LogicCompressor(scorer=scorer, vectors=lambda found: [vectors[documents.index(d)] for d in found])
+    for found in (
+        compressor.compress_documents(documents, "blue"),
+        await compressor.acompress_documents(documents, "blue"),
+    ):
+        assert [document.id for document in found][-1] == "blue"
+        assert "relevance_score" not in found[-1].metadata
+    compressor.on_missing = "drop"
+    assert len(compressor.compress_documents(documents, "blue")) == 5
+    compressor.on_missing = "raise"
+    with pytest.raises(InvalidCandidate, match="that of its text, 'caption blue'"):
+        compressor.compress_documents(documents, "blue")
+
+
+def test_a_cache_of_another_encoder_is_refused(scorer: LogicScorer, memory: InMemoryVectorStore) -> None:
+    other = ImageVectorCache(ToyEncoder(dimension=8))
+    with pytest.raises(InvalidOption, match="image_cache keeps vectors of encoder"):
+        LogicCompressor(scorer=scorer, image_cache=other)
+    with pytest.raises(InvalidOption, match="image_cache keeps vectors of encoder"):
+        LogicRetriever(source=memory, image_cache=other)
+
+
+def test_the_account_says_how_documents_were_fetched(memory: InMemoryVectorStore, scorer: LogicScorer) -> None:
+    compressor = LogicCompressor(scorer=scorer, store=memory)
+    by_logic = LogicRetriever(source=memory, k=3).invoke(QUERY)
+    by_words = memory.similarity_search(QUERY, k=3)
+
+    def account(documents: list[Document], query: str) -> dict[str, Any]:
+        return dict(compressor.compress_documents(documents, query)[0].metadata["lcse"])
+
+    assert (account(by_logic, QUERY)["fetched"], account(by_logic, QUERY)["notes"]) == ("logic", [])
+    assert account(by_logic, "no dog")["fetched"] == "words"
+    assert "fetched by the words" in account(by_words, QUERY)["notes"][0]
+    assert account([*by_logic, *by_words], QUERY)["fetched"] == "words"

@@ -198,6 +198,8 @@ class _Queries:
 def test_wrong_settings_are_refused(memory: InMemoryVectorStore, scorer: LogicScorer, gallery: list[Candidate]) -> None:
     with pytest.raises(InvalidOption, match="k is a positive whole number, not 0"):
         LogicRetriever(source=memory, k=0)
+    with pytest.raises(InvalidOption, match="k is a positive whole number, not True"):
+        LogicRetriever(source=memory, k=True)
     with pytest.raises(InvalidOption, match="fetch_k is a positive"):
         LogicRetriever(source=memory, fetch_k=0)
     with pytest.raises(InvalidOption, match="min_truth lies between"):
@@ -212,7 +214,7 @@ def test_wrong_settings_are_refused(memory: InMemoryVectorStore, scorer: LogicSc
         LogicRetriever(source=_Queries(), scorer=scorer)
     with pytest.raises(InvalidOption, match="min_truth lies between"):
         LogicRetriever(source=memory).invoke("dog", min_truth=-1)
-    with pytest.raises(InvalidOption, match="k: Input should be a valid integer"):
+    with pytest.raises(InvalidOption, match="k is a positive whole number, not 'many'"):
         LogicRetriever(source=memory, k="many")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="top_k"):
         LogicRetriever(source=memory).invoke("dog", top_k=3)

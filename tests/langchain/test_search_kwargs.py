@@ -86,6 +86,9 @@ def test_it_may_be_changed_later_and_by_configuration(memory: InMemoryVectorStor
 def test_two_values_for_one_thing_are_refused(search: LogicSearch) -> None:
     with pytest.raises(InvalidOption, match=r"k is given twice: 10, and 1 as search_kwargs\['limit'\]"):
         LogicRetriever(source=search, k=10, search_kwargs={"limit": 1})
+    for twice in ({"limit": 1, "k": 2}, {"exact": True}):
+        with pytest.raises(InvalidOption, match="is given twice"):
+            LogicRetriever(source=search, k=4, fetch_k=1000, exact=False, search_kwargs=twice)
     with pytest.raises(InvalidOption, match="k is given twice"):
         LogicRetriever(source=search, search_kwargs={"limit": 1, "k": 2})
     with pytest.raises(InvalidOption, match="k is a positive whole number, not 0"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from io import BytesIO
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from httpx import Headers
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.messages import ToolCall, ToolMessage
@@ -16,12 +18,16 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_lcse import LcseEmbeddings, LogicRetriever, logic_search_tool
+from langchain_qdrant import QdrantVectorStore
 from PIL import Image
+from qdrant_client import QdrantClient, models
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from lcse_plugins import Candidate, LogicScorer, VectorPool, parse
-from lcse_plugins.errors import InvalidOption, SearchUnavailable
+from lcse_plugins.errors import InvalidCandidate, InvalidOption, SearchUnavailable
 from lcse_plugins.images.locations import ImageAccess
 from lcse_plugins.testing import ToyEncoder
+from tests.langchain.flat_store import FlatStore
 
 
 def call(tool: BaseTool, **arguments: Any) -> ToolMessage:
@@ -240,6 +246,75 @@ def test_a_database_that_does_not_answer_is_told_and_a_bug_is_not_hidden(scorer:
     assert "did not answer" in str(call(down, query="dog").content)
     with pytest.raises(ZeroDivisionError):
         call(logic_search_tool(LogicRetriever(source=Broken(ZeroDivisionError()))), query="dog")
+
+
+FAILURES = [
+    ConnectionError("refused"),
+    TimeoutError(),
+    asyncio.TimeoutError(),
+    ResponseHandlingException(OSError("refused")),
+    UnexpectedResponse(503, "busy", b"", Headers()),
+]
+
+
+class _Client(QdrantClient):
+    """Fails in one of its methods."""
+
+    def __init__(self, method: str, error: Exception) -> None:
+        super().__init__(":memory:")
+        self.create_collection("photos", models.VectorParams(size=64, distance=models.Distance.COSINE))
+        self.upsert("photos", [models.PointStruct(id=1, vector=[1.0] * 64, payload={"page_content": "dog"})])
+
+        def fail(*args: Any, **kwargs: Any) -> Any:
+            raise error
+
+        setattr(self, method, fail)
+
+
+@pytest.mark.parametrize("method", ["query_points", "retrieve"])
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
+async def test_a_store_that_does_not_answer_is_told(encoder: ToyEncoder, method: str, error: Exception) -> None:
+    retriever = LogicRetriever(source=QdrantVectorStore(_Client(method, error), "photos", LcseEmbeddings(encoder)))
+    with pytest.raises(SearchUnavailable, match="QdrantVectorStore did not answer"):
+        retriever.invoke("dog")
+    tool = logic_search_tool(retriever)
+    request = ToolCall(name=tool.name, args={"query": "dog"}, id="call-1", type="tool_call")
+    for message in (call(tool, query="dog"), await tool.ainvoke(request)):
+        assert message.status == "error"
+        assert f"The search failed: QdrantVectorStore did not answer ({type(error).__name__}" in message.content
+
+
+@pytest.mark.parametrize("method", ["query_points", "retrieve"])
+def test_what_a_store_refuses_is_no_failure_to_answer(encoder: ToyEncoder, method: str) -> None:
+    refusal = UnexpectedResponse(400, "Bad Request", b"wrong vector", Headers())
+    store = QdrantVectorStore(_Client(method, refusal), "photos", LcseEmbeddings(encoder))
+    with pytest.raises(InvalidCandidate, match="wrong vector"):
+        LogicRetriever(source=store).invoke("dog")
+
+
+def test_a_store_that_nobody_knows_may_fail_too(scorer: LogicScorer, documents: list[Document]) -> None:
+    class Down(FlatStore):
+        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+            raise ConnectionError("refused")
+
+    retriever = LogicRetriever(source=Down(documents, [[1.0] * 64]), scorer=scorer)
+    assert "Down did not answer" in str(call(logic_search_tool(retriever), query="dog").content)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("the server is gone"), ConnectionError("refused"), TypeError("mine")])
+async def test_another_retriever_that_fails_is_told_and_a_bug_in_it_is_not_hidden(error: Exception) -> None:
+    class Failing(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+            raise error
+
+    tool = logic_search_tool(Failing())
+    request = ToolCall(name=tool.name, args={"query": "dog"}, id="call-1", type="tool_call")
+    if isinstance(error, TypeError):
+        with pytest.raises(TypeError, match="mine"):
+            await tool.ainvoke(request)
+    else:
+        assert call(tool, query="dog").content == f"The search failed: {type(error).__name__}: {error}"
+        assert (await tool.ainvoke(request)).status == "error"
 
 
 def test_the_description_teaches_queries_that_parse() -> None:

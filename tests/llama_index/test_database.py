@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from llama_index.core.schema import ImageNode, MetadataMode
 from llama_index.vector_stores.qdrant import QdrantVectorStore
-from llama_index_lcse import METADATA_KEY, DatabaseRetriever
+from llama_index_lcse import METADATA_KEY, DatabaseRetriever, LogicPostprocessor
 from PIL import Image
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_lcse import AsyncLogicSearch, LogicSearch
@@ -149,7 +149,7 @@ def test_a_damaged_node_is_told(gallery: tuple[LogicScorer, list[Candidate]], wr
 
 def test_numbers_out_of_range_are_refused(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
     with pytest.raises(InvalidOption):
-        DatabaseRetriever(object(), top_n=0)
+        DatabaseRetriever(object(), top_n=0)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_options_that_cannot_be_honoured_are_refused(search: LogicSearch, settin
 
 def test_what_does_not_search_is_refused() -> None:
     with pytest.raises(InvalidOption, match="has a method `query`, which object has not"):
-        DatabaseRetriever(object())
+        DatabaseRetriever(object())  # type: ignore[arg-type]
 
 
 def test_a_path_that_is_no_text_is_none(search: LogicSearch) -> None:
@@ -202,3 +202,35 @@ def test_a_path_that_is_no_text_is_none(search: LogicSearch) -> None:
     assert isinstance(first, ImageNode)
     assert first.image_path is None
     assert first.metadata["path"] == int(first.node_id)
+
+
+async def test_vectors_of_texts_are_left_out_or_refused(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
+    scorer, candidates = gallery
+    client = QdrantClient(":memory:")
+    store = QdrantVectorStore("images", client=client)
+    wrong = ImageNode(text="umbrella receipt", image_path="gone.jpg", metadata={"album": "toy"})
+    words = wrong.get_content(MetadataMode.EMBED)
+    store.add([wrong.model_copy(update={"embedding": scorer.encoder.encode_texts([words])[0].tolist()})])
+    retriever = DatabaseRetriever(LogicSearch(client, "images", scorer))
+    with pytest.raises(
+        InvalidCandidate, match=r"that of its text, 'album: toy.*not of its picture; write the collection"
+    ):
+        retriever.retrieve(QUERY)
+    store.add(
+        [ImageNode(text="a photo", image_path=f"{c.id}.jpg", embedding=c.vector.tolist()) for c in candidates[:3]]
+    )
+    for found in (retriever.retrieve("umbrella receipt"), await retriever.aretrieve("umbrella receipt")):
+        assert [node.text for node in found] == ["a photo"] * 3
+
+
+def test_its_nodes_are_known_to_be_fetched_by_logic(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
+    scorer, candidates = gallery
+    client = QdrantClient(":memory:")
+    nodes = [ImageNode(text="a photo", image_path=f"{c.id}.jpg", embedding=c.vector.tolist()) for c in candidates]
+    QdrantVectorStore("images", client=client).add(list(nodes))
+    found = DatabaseRetriever(LogicSearch(client, "images", scorer), top_n=3).retrieve(QUERY)
+    for retrieved in found:
+        retrieved.node.embedding = candidates[0].vector.tolist()
+    again = LogicPostprocessor(encoder=scorer.encoder).postprocess_nodes(found, query_str=QUERY)
+    account = again[0].metadata[METADATA_KEY]
+    assert (account["fetched"], account["notes"]) == ("logic", [])

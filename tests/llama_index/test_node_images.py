@@ -151,9 +151,9 @@ def test_a_store_that_gives_nothing_back_is_refused(image_nodes: list[ImageNode]
 def test_paths_can_be_confined(dog: Path, encoder: PaintedEncoder) -> None:
     inside = ImageAccess(root=str(dog.parent))
     outside = ImageAccess(root=str(dog.parent / "elsewhere"))
-    assert similarity(ImageNode(image_path=dog.name), encoder, images=inside) == pytest.approx(1.0, abs=1e-6)
-    assert similarity(ImageNode(image_path=str(dog)), encoder, images=outside) is None
-    assert similarity(TextNode(metadata={"file_path": str(dog)}), encoder, images=outside) is None
+    assert similarity(ImageNode(image_path=dog.name), encoder, image_access=inside) == pytest.approx(1.0, abs=1e-6)
+    assert similarity(ImageNode(image_path=str(dog)), encoder, image_access=outside) is None
+    assert similarity(TextNode(metadata={"file_path": str(dog)}), encoder, image_access=outside) is None
 
 
 @pytest.fixture
@@ -183,17 +183,17 @@ def url(fetches: list[str]) -> Iterator[str]:
 def test_urls_are_fetched_only_if_allowed(url: str, encoder: PaintedEncoder) -> None:
     allowed = ImageAccess(allow_urls=True, allow_private_addresses=True)
     for node in (ImageNode(image_url=url), Document(image_resource=MediaResource(url=url))):  # type: ignore[arg-type]
-        assert similarity(node, encoder, images=allowed) == pytest.approx(1.0, abs=1e-6)
-        assert similarity(node, encoder, images=ImageAccess(allow_urls=True)) is None
+        assert similarity(node, encoder, image_access=allowed) == pytest.approx(1.0, abs=1e-6)
+        assert similarity(node, encoder, image_access=ImageAccess(allow_urls=True)) is None
         assert similarity(node, encoder) is None
 
 
 def test_a_second_query_fetches_no_url(url: str, fetches: list[str], encoder: PaintedEncoder) -> None:
     allowed = ImageAccess(allow_urls=True, allow_private_addresses=True)
-    postprocessor = LogicPostprocessor(encoder=encoder, images=allowed)
+    postprocessor = LogicPostprocessor(encoder=encoder, image_access=allowed)
     node = NodeWithScore(node=ImageNode(image_url=url))
     first, second = (postprocessor.postprocess_nodes([node], query_str="dog") for _ in range(2))
     assert first == second
     assert fetches == ["/dog.png"]
-    postprocessor.images = ImageAccess()
+    postprocessor.image_access = ImageAccess()
     assert "missing" in postprocessor.postprocess_nodes([node], query_str="dog")[0].metadata[METADATA_KEY]

@@ -133,7 +133,9 @@ async def asynchronous_store(request: pytest.FixtureRequest) -> AsyncIterator[Ba
 def test_a_multi_modal_index(mixed_index: MultiModalVectorStoreIndex, encoder: PaintedEncoder) -> None:
     nodes = mixed_index.as_retriever(similarity_top_k=2, image_similarity_top_k=12).retrieve(QUERY)
     assert len(nodes) == len(GALLERY) + len(TEXTS)
-    result = LogicPostprocessor(encoder=encoder, images=ImageAccess(root="/")).postprocess_nodes(nodes, query_str=QUERY)
+    result = LogicPostprocessor(encoder=encoder, image_access=ImageAccess(root="/")).postprocess_nodes(
+        nodes, query_str=QUERY
+    )
     assert_as_the_core(result[: len(GALLERY)], QUERY)
     assert sorted(shown(result[len(GALLERY) :])) == sorted(TEXTS)
 

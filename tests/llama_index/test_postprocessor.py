@@ -117,6 +117,7 @@ def test_top_n(top_n: int | None, count: int, retrieved: list[NodeWithScore], en
     [
         ({"top_n": 0}, "top_n"),
         ({"top_n": -1}, "top_n"),
+        ({"top_n": True}, "top_n is a positive whole number, not True"),
         ({"min_truth": 1.5}, "min_truth"),
         ({"batch_size": 0}, "batch_size"),
         ({"on_missing": "ignore"}, "on_missing"),
@@ -125,9 +126,9 @@ def test_top_n(top_n: int | None, count: int, retrieved: list[NodeWithScore], en
         ({"topn": 5}, "has no topn; it has .*top_n"),
         ({"config": {"modus": "lcse"}}, "modus"),
         ({"config": {"gamma_and": float("nan")}}, "gamma_and"),
-        ({"images": {"timeout": -1}}, "timeout"),
-        ({"images": {"allow_url": True}}, "allow_url;"),
-        ({"images": {"allow_urls": "perhaps"}}, "allow_urls"),
+        ({"image_access": {"timeout": -1}}, "timeout"),
+        ({"image_access": {"allow_url": True}}, "allow_url;"),
+        ({"image_access": {"allow_urls": "perhaps"}}, "allow_urls"),
         ({"calibration": {"mu": 0.1}}, "beta"),
         ({"calibration": {"mu": 0.1, "beta": 1.0, "gamma": 1.0}}, "gamma"),
         ({"top_n": 0, "batch_size": 0}, "batch_size"),
@@ -277,7 +278,7 @@ def test_it_comes_back_from_a_dict_from_json_and_from_a_pickle() -> None:
         min_truth=0.2,
         calibration=Calibration(mu=0.1, beta=12.0),
         config=ScoringConfig(mode="anchored", templates=("a {}",)),
-        images=ImageAccess(root="pictures", allow_urls=True),
+        image_access=ImageAccess(root="pictures", allow_urls=True),
         on_missing="drop",
         keep_retrieval_score=True,
         batch_size=8,
@@ -299,7 +300,7 @@ def test_it_comes_back_from_a_dict_from_json_and_from_a_pickle() -> None:
         assert copied.to_dict() == written
         assert copied.config == original.config
         assert copied.calibration == original.calibration
-        assert copied.images == original.images
+        assert copied.image_access == original.image_access
     with pytest.raises(InvalidOption, match="class_name"):
         LogicPostprocessor(**{**written, "class_name": "SimilarityPostprocessor"})
 

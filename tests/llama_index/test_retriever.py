@@ -12,6 +12,7 @@ from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import ImageDocument, ImageNode, NodeWithScore, QueryBundle, TextNode
 from llama_index_lcse import METADATA_KEY, EncoderEmbedding, LlamaIndexParser, LogicPostprocessor, LogicRetriever
+from llama_index_lcse.retriever import CandidateSearch
 
 from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.errors import InvalidCandidate, InvalidOption, QueryError
@@ -186,7 +187,7 @@ def test_by_logic_any_retriever_is_asked_with_each_search_vector(
 ) -> None:
     base, postprocessor = Recorder(retrieved), LogicPostprocessor(encoder=encoder)
     result = LogicRetriever(base, postprocessor, candidates="logic").retrieve("a dog or a car")
-    vectors = postprocessor.scorer.encode("a dog or a car").plan.candidates
+    vectors = postprocessor.scorer.encode("a dog or a car").plan.search_vectors
     assert len(vectors) > 1
     assert [bundle.embedding for bundle in base.asked] == vectors.tolist()
     assert {bundle.query_str for bundle in base.asked} == {"a dog or a car"}
@@ -215,8 +216,32 @@ async def test_nothing_found_is_nothing_returned(
 def test_what_cannot_be_used_is_refused(index: VectorStoreIndex, encoder: PaintedEncoder) -> None:
     with pytest.raises(InvalidOption, match="auto, logic, words"):
         LogicRetriever(index.as_retriever(), LogicPostprocessor(), candidates="plan")  # type: ignore[arg-type]
-    with pytest.raises(QueryError):
-        LogicRetriever(index.as_retriever(), LogicPostprocessor(encoder=encoder)).retrieve(" ")
+
+
+@pytest.mark.parametrize("candidates", ["auto", "logic", "words"])
+@pytest.mark.parametrize("blank", ["", " "])
+async def test_a_blank_query_is_refused_before_any_search(
+    blank: str, candidates: CandidateSearch, index: VectorStoreIndex, encoder: PaintedEncoder
+) -> None:
+    retriever = LogicRetriever(index.as_retriever(), LogicPostprocessor(encoder=encoder), candidates=candidates)
+    with pytest.raises(QueryError, match="blank"):
+        retriever.retrieve(blank)
+    with pytest.raises(QueryError, match="blank"):
+        await retriever.aretrieve(blank)
+
+
+async def test_what_was_fetched_by_logic_is_not_said_to_be_fetched_by_words(
+    index: VectorStoreIndex, encoder: PaintedEncoder
+) -> None:
+    postprocessor = LogicPostprocessor(encoder=encoder)
+    found = LogicRetriever(index.as_retriever(similarity_top_k=4), postprocessor).retrieve("no dog")
+    again = postprocessor.postprocess_nodes(found, query_str="no dog")
+    assert again == await postprocessor.apostprocess_nodes(found, query_str="no dog")
+    account = again[0].metadata[METADATA_KEY]
+    assert (account["fetched"], account["notes"]) == ("logic", [])
+    other = postprocessor.postprocess_nodes(found, query_str="no cat")[0].metadata[METADATA_KEY]
+    assert other["fetched"] == "words"
+    assert "fetched by the words" in other["notes"][0]
 
 
 def test_the_prompts_of_the_parser_are_open(index: VectorStoreIndex) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 from qdrant_client import models
+from qdrant_client.conversions.common_types import get_args_subscribed
+from qdrant_client.hybrid import formula
 from qdrant_lcse import Hits, LogicSearch
 
 from lcse_plugins import LogicScorer, Query, VectorPool
@@ -25,10 +28,11 @@ COVERING = MAX_VECTORS
 """Candidates for each point: they are shared out among the candidate searches, each of which then reaches all."""
 
 EVERY = int(os.environ.get("LCSE_CONGRUENCE_EVERY", "40"))
-"""Of the random trees, every so many runs over all points; 1 for all of them, which takes half an hour."""
+"""Of the random trees, every so many runs. With 1 all of them run, in every execution, on every kind of collection and
+over all points, in local mode too, which takes hours."""
 
-FEW = 100
-"""Points in local mode, which computes formulas in Python: 5,000 take it seconds for each query."""
+FEW = 100 if EVERY > 1 else POINTS
+"""Points in local mode where it computes formulas, which it does in Python: 5,000 take it seconds for each query."""
 
 TENANT = np.arange(3, POINTS, TENANTS)
 ONE_TENANT: Any = {
@@ -40,7 +44,10 @@ ONE_TENANT: Any = {
 
 VECTORS = image_vectors(POINTS)
 TREES = random_trees(200)
+QUERIES = [*OPERATORS.values(), *TREES[::EVERY]]
+EXECUTIONS = ["client", "nested", "two-trip"]
 DISTANCES = {"cosine": models.Distance.COSINE, "dot": models.Distance.DOT, "int8": models.Distance.COSINE}
+LOCAL = ["cosine", "dot"]
 
 
 @pytest.fixture(scope="module", params=["engine", SERVER])
@@ -56,10 +63,12 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    with opened("local", Path()) as client:
-        fill(client, "lcse-cosine", VECTORS)
-        fill(client, "lcse-few", VECTORS[:FEW], distance=models.Distance.DOT)
+def local() -> Iterator[Client]:
+    with opened("local", Path()) as client, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(formula, "get_args_subscribed", cache(get_args_subscribed))  # otherwise most of its time
+        for name in LOCAL:
+            fill(client, f"lcse-{name}", VECTORS, distance=DISTANCES[name])
+            fill(client, f"lcse-{name}-few", VECTORS[:FEW], distance=DISTANCES[name])
         yield client
 
 
@@ -79,18 +88,18 @@ def assert_ranking(
     assert np.array_equal(np.array([point.id for point in hits.points])[clear], best[clear])
 
 
-@pytest.mark.parametrize("execution", ["nested", "two-trip"])
+@pytest.mark.parametrize("execution", EXECUTIONS)
 @pytest.mark.parametrize("stored", DISTANCES)
 def test_covering_candidates_give_the_exhaustive_ranking(database: Client, stored: str, execution: Any) -> None:
     search = LogicSearch(database, f"lcse-{stored}", SCORER, execution=execution)
-    for query in [*OPERATORS.values(), *TREES[::EVERY]]:
+    for query in _share(stored, list(DISTANCES)) if execution == "client" else QUERIES:
         hits = search.query(query, candidates=COVERING * (POINTS + 1), search_params=EXHAUSTIVE)
         assert hits.exact
         assert hits.execution in (execution, "linear")
         assert_ranking(hits, query, VECTORS)
 
 
-@pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
+@pytest.mark.parametrize("execution", EXECUTIONS)
 def test_random_trees_over_one_tenant(database: Client, execution: Any) -> None:
     for stored, trees in zip(DISTANCES, _dealt(TREES, 3), strict=True):
         search = LogicSearch(database, f"lcse-{stored}", SCORER, execution=execution)
@@ -100,36 +109,35 @@ def test_random_trees_over_one_tenant(database: Client, execution: Any) -> None:
             assert_ranking(hits, query, VECTORS, places=TENANT)
 
 
-@pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
-def test_exact_search_proves_the_exhaustive_ranking(database: Client, execution: Any) -> None:
-    queries = [*OPERATORS.values(), *TREES[::EVERY]]
-    for stored, trees in zip(DISTANCES, _dealt(queries, 3), strict=True):
-        search = LogicSearch(database, f"lcse-{stored}", SCORER, execution=execution)
-        for query in trees:
-            hits = search.query(query, candidates=1000, exact=True)
-            assert hits.exact
-            assert_ranking(hits, query, VECTORS)
-
-
-def test_local_mode_ranks_random_trees_as_the_core_does(local: Client) -> None:
-    search = LogicSearch(local, "lcse-cosine", SCORER)
-    for query in [*OPERATORS.values(), *TREES[::EVERY]]:
-        hits = search.query(query, candidates=300, exact=True)
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("stored", DISTANCES)
+def test_exact_queries_prove_the_exhaustive_ranking(database: Client, stored: str, execution: Any) -> None:
+    search = LogicSearch(database, f"lcse-{stored}", SCORER, execution=execution)
+    for query in _share(stored, list(DISTANCES)):
+        hits = search.query(query, candidates=1000, exact=True)
         assert hits.exact
-        assert hits.execution in ("client", "linear")
         assert_ranking(hits, query, VECTORS)
 
 
-@pytest.mark.parametrize("execution", ["nested", "two-trip"])
-def test_local_mode_computes_formulas_as_the_core_does(local: Client, execution: Any) -> None:
-    search = LogicSearch(local, "lcse-few", SCORER, execution=execution)
-    for query in [*OPERATORS.values(), *TREES[:6]]:
-        hits = search.query(query, candidates=COVERING * (FEW + 1))
-        assert hits.exact
-        assert_ranking(hits, query, VECTORS[:FEW])
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("stored", LOCAL)
+def test_local_mode_ranks_as_the_core_does(local: Client, stored: str, execution: Any) -> None:
+    name, points = (f"lcse-{stored}", POINTS) if execution == "client" else (f"lcse-{stored}-few", FEW)
+    search = LogicSearch(local, name, SCORER, execution=execution)
+    for query in _share(stored, LOCAL):
+        for options in ({"candidates": COVERING * (points + 1)}, {"candidates": points // 16, "exact": True}):
+            hits = search.query(query, **options)  # type: ignore[arg-type]
+            assert hits.exact
+            assert hits.execution in (execution, "linear")
+            assert_ranking(hits, query, VECTORS[:points])
 
 
-@pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
+def test_auto_scores_here_in_local_mode(local: Client) -> None:
+    hits = LogicSearch(local, "lcse-cosine", SCORER).query(OPERATORS["NESTED"], candidates=300, exact=True)
+    assert (hits.execution, hits.exact) == ("client", True)
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
 @pytest.mark.parametrize("operator", ["AND", "OR", "BUT NOT", "NEITHER", "NESTED"])
 def test_few_candidates_are_never_called_exact(database: Client, operator: str, execution: Any) -> None:
     search = LogicSearch(database, "lcse-cosine", SCORER, execution=execution)
@@ -148,7 +156,7 @@ def test_every_mode_and_aggregator(database: Client, mode: Mode, aggregator: Agg
             assert_ranking(hits, query, VECTORS, scorer=scorer, places=TENANT)
 
 
-@pytest.mark.parametrize("execution", ["client", "nested", "two-trip"])
+@pytest.mark.parametrize("execution", EXECUTIONS)
 @pytest.mark.parametrize("operator", ["NOT", "BUT NOT", "NESTED", "PLAIN"])
 def test_demanded_truth(database: Client, operator: str, execution: Any) -> None:
     search = LogicSearch(database, "lcse-cosine", SCORER, execution=execution)
@@ -165,3 +173,8 @@ def test_random_trees_are_not_all_alike() -> None:
 
 def _dealt(items: Sequence[Query], hands: int) -> list[Sequence[Query]]:
     return [items[start::hands] for start in range(hands)]
+
+
+def _share(stored: str, kinds: Sequence[str]) -> Sequence[Query]:
+    """The queries for one kind of collection: dealt out among the kinds, unless everything is to run."""
+    return QUERIES if EVERY == 1 else _dealt(QUERIES, len(kinds))[kinds.index(stored)]

@@ -44,6 +44,19 @@ def test_a_folder_of_other_files_does_not_become_a_collection(tmp_path: Path, na
     assert [path.name for path in (tmp_path / "holiday").iterdir()] == ["a.jpg"]
 
 
+@pytest.mark.parametrize("names", [("photos", "photos.json"), ("photos.json", "photos")])
+def test_a_name_that_is_taken_by_the_settings_of_another(tmp_path: Path, names: tuple[str, str]) -> None:
+    with EmbeddedClient(tmp_path) as client:
+        client.create_collection(names[0], PARAMS)
+        with pytest.raises(CollectionError, match="use another name"):
+            client.create_collection(names[1], PARAMS)
+        assert [client.collection_exists(name) for name in names] == [True, False]
+    with EmbeddedClient(tmp_path) as client:
+        assert client.get_collection(names[0]).points_count == 0
+        assert client.delete_collection(names[0])
+        assert client.create_collection(names[1], PARAMS)
+
+
 def test_threads_open_a_collection_once(tmp_path: Path) -> None:
     with EmbeddedClient(tmp_path) as client:
         fill(client, "photos", image_vectors(60))

@@ -170,6 +170,10 @@ def test_named_vectors_and_a_progress_bar(
     client = QdrantClient(":memory:")
     report = index_images(client, "photos", folder, ENCODER, vector_name="image")
     assert report.indexed == 7
-    assert "pictures" in capsys.readouterr().err
+    assert "9/9" in capsys.readouterr().err
+    index_images(client, "photos", sorted(folder.glob("*.png"))[:4], ENCODER, vector_name="image")
+    assert "4/4" in capsys.readouterr().err
+    index_images(client, "photos", folder.glob("*.png"), ENCODER, vector_name="image")
+    assert "7/?" in capsys.readouterr().err
     search = LogicSearch(client, "photos", LogicScorer(ENCODER), vector_name="image")
     assert len(search.query("dog and no cat")) == 7

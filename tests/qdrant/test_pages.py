@@ -35,6 +35,13 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClient]
         yield made
 
 
+@pytest.fixture(scope="module")
+def equals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClient]:
+    with EmbeddedClient(tmp_path_factory.mktemp("engine")) as made:
+        fill(made, "photos", np.random.default_rng(1).permutation(np.repeat(VECTORS[:40], 5, axis=0)))
+        yield made
+
+
 def paged(search: LogicSearch, query: Query, *, limit: int, places: int, **options: Any) -> list[Any]:
     pages = [search.query(query, limit=limit, offset=start, **options) for start in range(0, places, limit)]
     return [point.id for page in pages for point in page]
@@ -66,6 +73,23 @@ def test_exact_pages_reach_every_point(client: Client, execution: Any) -> None:
     best, _ = VectorPool(VECTORS[:200]).top(SCORER.encode(OPERATORS["BUT NOT"]))
     ids = paged(search, OPERATORS["BUT NOT"], limit=50, places=200, candidates=20, exact=True)
     assert ids == best.tolist()
+
+
+@pytest.mark.parametrize("query", [DOG & ~CAR, OPERATORS["NESTED"], ~UMBRELLA], ids=str)
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("min_truth", [None, 0.01])
+def test_pages_neither_repeat_nor_lose_what_is_equal(
+    equals: EmbeddedClient, query: Query, execution: Any, min_truth: float | None
+) -> None:
+    search = LogicSearch(equals, "photos", SCORER, execution=execution)
+    options: Any = {"candidates": 3000, "min_truth": min_truth}
+    ids = paged(search, query, limit=7, places=98, **options)
+    assert len(set(ids)) == len(ids) >= 40
+    assert ids == [point.id for point in search.query(query, limit=98, **options)]
+    assert ids == [
+        point.id
+        for point in LogicSearch(equals, "photos", SCORER, execution="client").query(query, limit=98, **options)
+    ]
 
 
 def test_exact_pages_neither_repeat_nor_lose_what_is_equal() -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
-from qdrant_lcse import AsyncLogicSearch, LogicSearch
+from qdrant_lcse import AsyncLogicSearch, Hits, LogicSearch
 from qdrant_lcse.embedded import EmbeddedClient
 from qdrant_lcse.options import QueryOptions
 
@@ -69,10 +69,21 @@ def test_evidence_needs_no_further_call(search: LogicSearch, monkeypatch: pytest
     assert hits.ranking is hits.ranking
 
 
+def test_hits_can_be_made_by_hand() -> None:
+    point = models.ScoredPoint(id=1, version=0, score=0.5)
+    hits = Hits([point], True, SCORER.encode(BUT_NOT).parse, "client")
+    assert list(hits) == [point]
+    with pytest.raises(InvalidOption, match="without evidence"):
+        hits.explain()
+    ranking = SCORER.rank(BUT_NOT, VECTORS[:1])
+    seen = Hits([point], True, ranking.parse, "client", find_ranking=lambda: ranking)
+    assert "umbrella" in seen.explain()
+
+
 def test_a_small_collection_is_scored_whole(client: QdrantClient) -> None:
     search = LogicSearch(client, "photos", SCORER)
     nested = (UMBRELLA & ~PERSON) | (Concept("dog") & ~Concept("car"))
-    assert len(SCORER.encode(nested).plan.candidates) > 1
+    assert len(SCORER.encode(nested).plan.search_vectors) > 1
     assert search.query(nested, candidates=len(VECTORS) + 1).exact
     assert not search.query(nested, candidates=len(VECTORS) // 2).exact
 
@@ -381,11 +392,40 @@ def test_other_vectors_are_noticed(tmp_path: Path, embedded: bool, execution: An
     }
     for reason, options in others.items():
         search = made_anew(made, execution, **options)
-        with pytest.raises(CollectionError):
-            search.query(BUT_NOT)
-        with pytest.raises(CollectionError, match=reason):
-            search.query(BUT_NOT)
+        for _ in range(2):
+            with pytest.raises(CollectionError, match=reason):
+                search.query(BUT_NOT)
     made.close()
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+async def test_other_vectors_are_noticed_by_the_asynchronous_face(execution: Any) -> None:
+    made = AsyncQdrantClient(":memory:")
+    search = AsyncLogicSearch(made, "photos", SCORER, execution=execution)
+    for size in (48, 32):
+        await made.delete_collection("photos")
+        await made.create_collection("photos", models.VectorParams(size=size, distance=models.Distance.COSINE))
+        await made.upsert("photos", [models.PointStruct(id=1, vector=VECTORS[0, :size].tolist())])
+        if size == 48:
+            assert len(await search.query(BUT_NOT)) == 1
+    with pytest.raises(CollectionError, match="32 dimensions, the encoder's 48"):
+        await search.query(BUT_NOT)
+
+
+def test_a_refusal_that_is_not_of_the_schema_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, asked = QdrantClient(":memory:"), list[int]()
+    fill(made, "photos", VECTORS)
+    search = LogicSearch(made, "photos", SCORER)
+    search.query(BUT_NOT)
+
+    def refuse(**_: Any) -> None:
+        asked.append(1)
+        raise ValueError("no index for this filter")
+
+    monkeypatch.setattr(made, "query_batch_points", refuse)
+    with pytest.raises(CollectionError, match="no index for this filter"):
+        search.query(BUT_NOT)
+    assert len(asked) == 1
 
 
 def test_a_collection_found_the_same_is_not_doubted_again(monkeypatch: pytest.MonkeyPatch) -> None:

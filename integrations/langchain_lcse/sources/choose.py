@@ -9,12 +9,13 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from langchain_lcse.embeddings import LcseEmbeddings
-from langchain_lcse.sources.database import DatabaseSource, LogicQueries
+from langchain_lcse.sources.database import DatabaseSource
 from langchain_lcse.sources.pool import PoolSource
 from langchain_lcse.sources.protocol import DocumentSource
 from langchain_lcse.sources.store import StoreSource
-from langchain_lcse.vectors import DocumentVectors, VectorFunction
+from langchain_lcse.vectors import DocumentVectors, VectorFunction, cache_for
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.hosting.logic_queries import DatabaseQueries, LogicQueries
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import ImageAccess, ImageLocation
 from lcse_plugins.index import ImageIndex
@@ -45,7 +46,7 @@ def choose_source(
     match source:
         case VectorStore():
             chosen = _scorer_of_store(source, scorer)
-            kept = ImageVectorCache(chosen.encoder) if cache is None else cache
+            kept = cache_for(chosen.encoder, cache)
             found = DocumentVectors(kept, vectors=vectors, store=source, locate=locate, access=access)
             return StoreSource(source, chosen, found, on_missing)
         case VectorPool():
@@ -53,7 +54,11 @@ def choose_source(
         case LogicQueries():
             if scorer is not None:
                 raise InvalidOption("a search that runs in the database has its own scorer; do not pass another")
-            return DatabaseSource(source)
+            queries = DatabaseQueries(source, blocking="invoke", awaited="ainvoke")
+            if queries.encoder is None:
+                return DatabaseSource(queries, None, on_missing)
+            kept = cache_for(queries.encoder, cache)
+            return DatabaseSource(queries, DocumentVectors(kept, locate=locate, access=access), on_missing)
     raise InvalidOption(f"a source is a vector store, a pool, an index or a LogicSearch, not {type(source).__name__}")
 
 

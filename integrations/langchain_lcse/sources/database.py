@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from inspect import iscoroutinefunction
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, Literal
 
 from langchain_core.documents import Document
 
-from langchain_lcse.documents import ranked_documents
-from langchain_lcse.sources.protocol import WORDS, SearchTerms, Wanted
-from lcse_plugins.errors import InvalidOption
-from lcse_plugins.hosting.keywords import keywords
-from lcse_plugins.off_loop import compute
+from langchain_lcse.documents import document_of, ranked_documents
+from langchain_lcse.sources.protocol import WORDS, AcceptedArguments, SearchArguments
+from langchain_lcse.vectors import DocumentVectors
+from lcse_plugins.hosting.logic_queries import DatabaseQueries
 from lcse_plugins.results import Ranking
 
-__all__ = ["DatabaseSource", "LogicQueries"]
-
-
-class RankedHits(Protocol):
-    """What such a query gives back."""
-
-    @property
-    def ranking(self) -> Ranking:
-        """The ranked points; their candidates carry the payloads."""
-        ...
-
-
-@runtime_checkable
-class LogicQueries(Protocol):
-    """A collection that answers logical queries; `query` may be a coroutine function.
-
-    One that computes in this process instead of waiting may say so by an attribute `in_process`.
-    """
-
-    @property
-    def query(self) -> Any:
-        """`query(text, *, limit, query_filter, candidates, exact, min_truth, …)` → hits with a `ranking`."""
-        ...
-
+__all__ = ["DatabaseSource"]
 
 _OWN_WORDS = {"limit": "k", "candidates": "fetch_k", "query_filter": "filter"}
 
@@ -46,38 +22,45 @@ _OWN_WORDS = {"limit": "k", "candidates": "fetch_k", "query_filter": "filter"}
 class DatabaseSource:
     """A `LogicSearch` or `AsyncLogicSearch` as a source of documents.
 
-    Payloads as langchain-qdrant writes them (`page_content`, `metadata`) become the documents they were; any other
+    Payloads as langchain-qdrant and LlamaIndex write them become documents with their text and metadata; any other
     payload becomes the metadata.
+
+    Args:
+        queries: The collection.
+        vectors: Tells vectors of texts from those of pictures; None where the encoder is not known.
+        on_missing: What to do with a document whose vector is that of its text.
     """
 
-    def __init__(self, queries: LogicQueries) -> None:
-        named, open_ended = keywords(queries.query)
-        self.terms = SearchTerms(words={**WORDS, **_OWN_WORDS}, options=None if open_ended else frozenset(named))
-        self._query = queries.query
-        self._native = iscoroutinefunction(queries.query)
-        self._thread = compute if getattr(queries, "in_process", False) else asyncio.to_thread
+    def __init__(
+        self, queries: DatabaseQueries, vectors: DocumentVectors | None, on_missing: Literal["drop", "raise"]
+    ) -> None:
+        self.accepts = AcceptedArguments(words={**WORDS, **_OWN_WORDS}, options=queries.options)
+        self._queries = queries
+        self._vectors = vectors
+        self._on_missing = on_missing
 
-    def search(self, query: str, wanted: Wanted) -> list[Document]:
+    def search(self, query: str, arguments: SearchArguments) -> list[Document]:
         """The best documents of the collection."""
-        if self._native:
-            raise InvalidOption("an asynchronous search answers `ainvoke` only; pass a LogicSearch to use `invoke`")
-        hits: RankedHits = self._query(query, **_arguments(wanted))
-        return ranked_documents(hits.ranking)
+        return self._documents(self._queries.ask(query, _keywords(arguments)))
 
-    async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
-        """As `search`; awaited when the query is a coroutine function, else in a thread."""
-        if not self._native:
-            return await self._thread(self.search, query, wanted)
-        hits: RankedHits = await self._query(query, **_arguments(wanted))
-        return ranked_documents(hits.ranking)
+    async def asearch(self, query: str, arguments: SearchArguments) -> list[Document]:
+        """As `search`, without blocking the event loop."""
+        return await asyncio.to_thread(self._documents, await self._queries.aask(query, _keywords(arguments)))
+
+    def _documents(self, ranking: Ranking) -> list[Document]:
+        read = [replace(r, candidate=replace(r.candidate, payload=document_of(r.candidate))) for r in ranking]
+        found = Ranking(read, parse=ranking.parse, mode=ranking.mode, exact=ranking.exact)
+        if self._vectors is not None:
+            found = self._vectors.without_text_vectors(found, on_missing=self._on_missing)
+        return ranked_documents(found)
 
 
-def _arguments(wanted: Wanted) -> dict[str, Any]:
+def _keywords(arguments: SearchArguments) -> dict[str, Any]:
     return {
-        **wanted.search_kwargs,
-        "limit": wanted.k,
-        "candidates": wanted.fetch_k,
-        "exact": wanted.exact,
-        "min_truth": wanted.min_truth,
-        "query_filter": wanted.filter,
+        **arguments.search_kwargs,
+        "limit": arguments.k,
+        "candidates": arguments.fetch_k,
+        "exact": arguments.exact,
+        "min_truth": arguments.min_truth,
+        "query_filter": arguments.filter,
     }

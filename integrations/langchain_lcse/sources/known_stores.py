@@ -7,7 +7,8 @@ from encoding the pictures its documents name.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,9 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
-__all__ = ["KNOWN_STORES", "StoreFacts", "document_key", "facts_of", "read_vectors", "refusals_of"]
+from lcse_plugins.errors import InvalidCandidate, LcseError, SearchUnavailable
+
+__all__ = ["KNOWN_STORES", "StoreFacts", "document_key", "facts_of", "read_vectors", "translated_errors"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,7 @@ class StoreFacts:
         function_filter: whether its filter is a function of the document.
         options: what its search honours besides `k`, `filter` and the arguments it names.
         refusal: the error, as (module, name), by which it refuses a vector that does not fit.
+        failures: the errors by which it says that it did not answer.
     """
 
     module: str
@@ -43,6 +47,7 @@ class StoreFacts:
     function_filter: bool = False
     options: tuple[str, ...] = ()
     refusal: tuple[str, str] = ("builtins", "ValueError")
+    failures: tuple[tuple[str, str], ...] = ()
 
 
 def _read_in_memory(store: Any, ids: list[str]) -> dict[str, ArrayLike]:
@@ -80,6 +85,10 @@ KNOWN_STORES = (
         document_id=lambda document: document.metadata.get("_id"),
         options=("shard_key_selector", "timeout"),
         refusal=("langchain_qdrant.qdrant", "QdrantVectorStoreError"),
+        failures=(
+            ("qdrant_client.http.exceptions", "ApiException"),
+            ("qdrant_client.common.client_exceptions", "QdrantException"),
+        ),
     ),
     StoreFacts(
         module="langchain_chroma",
@@ -87,8 +96,18 @@ KNOWN_STORES = (
         read=_read_chroma,
         options=("ids",),
         refusal=("chromadb.errors", "InvalidArgumentError"),
+        failures=(("chromadb.errors", "ChromaError"),),
     ),
 )
+
+TRANSPORT_FAILURES = (
+    ("builtins", "OSError"),
+    ("asyncio", "TimeoutError"),  # until Python 3.11 these two are no OSErrors
+    ("concurrent.futures", "TimeoutError"),
+    ("httpx", "TransportError"),
+    ("grpc", "RpcError"),
+)
+"""The errors by which the client of any store may say that it did not answer."""
 
 
 def facts_of(store: VectorStore | None) -> StoreFacts | None:
@@ -100,11 +119,43 @@ def facts_of(store: VectorStore | None) -> StoreFacts | None:
     return None
 
 
-def refusals_of(store: VectorStore) -> tuple[type[Exception], ...]:
-    """The errors by which a store refuses a vector that does not fit."""
+@contextmanager
+def translated_errors(store: VectorStore, refusal: Callable[[Exception], LcseError]) -> Iterator[None]:
+    """What a store raises becomes an error of this package; a mistake in a program stays what it is.
+
+    Args:
+        store: The store that is asked.
+        refusal: What to raise when it refuses what it is given.
+
+    Raises:
+        SearchUnavailable: it did not answer.
+    """
     facts = facts_of(store)
-    own = _loaded(*facts.refusal) if facts else None
-    return (ValueError,) if own is None else (ValueError, own)
+    refusals: tuple[type[Exception], ...] = (ValueError, *_loaded_errors(*(facts.refusal,) if facts else ()))
+    failures = _loaded_errors(*TRANSPORT_FAILURES, *(facts.failures if facts else ()))
+    try:
+        yield
+    except LcseError:
+        raise
+    except refusals as error:
+        raise refusal(error) from error
+    except failures as error:
+        if _is_refusal(error):
+            raise refusal(error) from error
+        raise SearchUnavailable(
+            f"{type(store).__name__} did not answer ({type(error).__name__}: {error}); "
+            "see whether it is running and can be reached, and ask again"
+        ) from error
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether a server answered that the request is wrong; not that it has no time."""
+    status = getattr(error, "status_code", None)
+    return isinstance(status, int) and 400 <= status < 500 and status not in (408, 429)
+
+
+def _loaded_errors(*names: tuple[str, str]) -> tuple[type[Exception], ...]:
+    return tuple(kind for module, name in names if (kind := _loaded(module, name)) is not None)
 
 
 def _loaded(module: str, name: str) -> type[Any] | None:
@@ -121,11 +172,21 @@ def document_key(document: Document, facts: StoreFacts | None = None) -> Hashabl
 
 
 def read_vectors(store: VectorStore, documents: Sequence[Document]) -> list[ArrayLike | None]:
-    """The vector a known store keeps for each document; None where it keeps none, or the store is not known."""
+    """The vector a known store keeps for each document; None where it keeps none, or the store is not known.
+
+    Raises:
+        SearchUnavailable: the store did not answer.
+        InvalidCandidate: it refused.
+    """
     facts = facts_of(store)
     if facts is None:
         return [None] * len(documents)
     keys = [facts.document_id(document) for document in documents]
     wanted = [key for key in dict.fromkeys(keys) if key is not None]
-    kept = facts.read(store, wanted) if wanted else {}
+    with translated_errors(store, _unreadable):
+        kept = facts.read(store, wanted) if wanted else {}
     return [kept.get(key) for key in keys]
+
+
+def _unreadable(error: Exception) -> LcseError:
+    return InvalidCandidate(f"the store did not give back the vectors of its documents ({error})")

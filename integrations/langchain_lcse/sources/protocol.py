@@ -1,4 +1,4 @@
-"""What a retriever asks of its source, in which terms, and what a source is."""
+"""What a source of documents is, which arguments its search accepts, and those of one call."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from langchain_core.documents import Document
 from lcse_plugins.arguments import check_count, check_limits
 from lcse_plugins.errors import InvalidOption
 
-__all__ = ["WORDS", "DocumentSource", "SearchTerms", "Wanted"]
+__all__ = ["WORDS", "AcceptedArguments", "DocumentSource", "SearchArguments"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What one call asks for.
+class SearchArguments:
+    """The arguments of one search.
 
     Attributes:
         k: how many documents.
@@ -44,11 +44,11 @@ class Wanted:
 
 
 WORDS = {name: name for name in ("k", "fetch_k", "min_truth", "exact", "filter")}
-"""What every source is asked for: the name in `search_kwargs` → the name in `Wanted`."""
+"""What every search can be given: the name in `search_kwargs` → the name in `SearchArguments`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchTerms:
+class AcceptedArguments:
     """The names that `search_kwargs` may hold for a source.
 
     Attributes:
@@ -61,9 +61,9 @@ class SearchTerms:
     options: frozenset[str] | None = frozenset()
     function_filter: bool = False
 
-    def wanted(
+    def merged(
         self, *, call: Mapping[str, Any], settings: Mapping[str, Any], search_kwargs: Mapping[str, Any]
-    ) -> Wanted:
+    ) -> SearchArguments:
         """What a call asks for: its own arguments, before the retriever's settings and `search_kwargs`.
 
         Raises:
@@ -78,13 +78,13 @@ class SearchTerms:
                 raise InvalidOption(f"{name} is given twice: {asked[name]!r}, and {value!r} as search_kwargs[{word!r}]")
         self._check_names(options)
         asked.update({name: value for name, value in call.items() if value is not None})
-        wanted = Wanted(**asked, search_kwargs=options)
-        if self.function_filter and wanted.filter is not None and not callable(wanted.filter):
+        arguments = SearchArguments(**asked, search_kwargs=options)
+        if self.function_filter and arguments.filter is not None and not callable(arguments.filter):
             raise InvalidOption(
                 "this source's filter is a function of the document that says whether it may be found, "
-                f"not {type(wanted.filter).__name__}"
+                f"not {type(arguments.filter).__name__}"
             )
-        return wanted
+        return arguments
 
     def _check_names(self, options: Mapping[str, Any]) -> None:
         if self.options is not None and (unknown := sorted(set(options) - self.options)):
@@ -96,14 +96,14 @@ class DocumentSource(Protocol):
     """A collection that gives the best documents of a query."""
 
     @property
-    def terms(self) -> SearchTerms:
+    def accepts(self) -> AcceptedArguments:
         """What its search may be told."""
         ...
 
-    def search(self, query: str, wanted: Wanted) -> list[Document]:
+    def search(self, query: str, arguments: SearchArguments) -> list[Document]:
         """The best documents, best first, each a new object with its reasons."""
         ...
 
-    async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
+    async def asearch(self, query: str, arguments: SearchArguments) -> list[Document]:
         """As `search`, without blocking the event loop."""
         ...

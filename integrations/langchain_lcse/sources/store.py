@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from langchain_lcse.documents import ranked_documents
-from langchain_lcse.sources.known_stores import StoreFacts, document_key, facts_of, refusals_of
-from langchain_lcse.sources.protocol import WORDS, SearchTerms, Wanted
+from langchain_lcse.sources.known_stores import StoreFacts, document_key, facts_of, translated_errors
+from langchain_lcse.sources.protocol import WORDS, AcceptedArguments, SearchArguments
 from langchain_lcse.vectors import DocumentVectors
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
@@ -47,69 +47,51 @@ class StoreSource:
         self._vectors = vectors
         self._on_missing = on_missing
         self._facts = facts_of(store)
-        self.terms = _terms(store, self._facts)
+        self.accepts = _accepted(store, self._facts)
         self._exhaustive = self._facts is not None and self._facts.exhaustive
         self._in_process = self._facts is not None and self._facts.in_process
 
-    def search(self, query: str, wanted: Wanted) -> list[Document]:
+    def search(self, query: str, arguments: SearchArguments) -> list[Document]:
         """The best documents of the store."""
-        return self._search(self._scorer.encode(query), wanted)
+        return self._search(self._scorer.encode(query), arguments)
 
-    async def asearch(self, query: str, wanted: Wanted) -> list[Document]:
+    async def asearch(self, query: str, arguments: SearchArguments) -> list[Document]:
         """As `search`; the store is awaited, reading vectors and arithmetic run in threads."""
         encoded = await self._scorer.aencode(query)
         thread = compute if self._vectors.in_process else asyncio.to_thread
         if self._in_process:
-            return await thread(self._search, encoded, wanted)
-        hunt = _Hunt(self, encoded, wanted, exhaustive=self._exhaustive)
-        step = await compute(hunt.take, None)
+            return await thread(self._search, encoded, arguments)
+        progress = _SearchProgress(self, encoded, arguments, exhaustive=self._exhaustive)
+        step = await compute(progress.take, None)
         while isinstance(step, SearchRequest):
-            found = await asyncio.gather(*(self._anearest(vector, step.depth, wanted) for vector in step.vectors))
-            step = await asyncio.to_thread(hunt.take, found)
+            found = await asyncio.gather(*(self._anearest(vector, step.depth, arguments) for vector in step.vectors))
+            step = await asyncio.to_thread(progress.take, found)
         return await thread(self._documents, step)
 
-    def _search(self, encoded: EncodedQuery, wanted: Wanted) -> list[Document]:
-        hunt = _Hunt(self, encoded, wanted, exhaustive=self._exhaustive)
-        step = hunt.take(None)
+    def _search(self, encoded: EncodedQuery, arguments: SearchArguments) -> list[Document]:
+        progress = _SearchProgress(self, encoded, arguments, exhaustive=self._exhaustive)
+        step = progress.take(None)
         while isinstance(step, SearchRequest):
-            step = hunt.take(self._found(step, wanted))
+            step = progress.take(self._found(step, arguments))
         return self._documents(step)
 
     def _documents(self, ranking: Ranking) -> list[Document]:
-        faults = self._vectors.of_texts([result.candidate for result in ranking])
-        if self._on_missing == "raise" and (fault := next(filter(None, faults), None)):
-            raise fault
-        sound = [result for result, fault in zip(ranking, faults, strict=True) if fault is None]
-        return ranked_documents(Ranking(sound, parse=ranking.parse, mode=ranking.mode, exact=ranking.exact))
+        return ranked_documents(self._vectors.without_text_vectors(ranking, on_missing=self._on_missing))
 
-    def _found(self, request: SearchRequest, wanted: Wanted) -> list[list[Document]]:
+    def _found(self, request: SearchRequest, arguments: SearchArguments) -> list[list[Document]]:
         found: list[list[Document]] = []
         for vector in request.vectors:
             seen_all = self._exhaustive and bool(found) and len(found[0]) < request.depth
-            found.append([] if seen_all else self._nearest(vector, request.depth, wanted))
+            found.append([] if seen_all else self._nearest(vector, request.depth, arguments))
         return found
 
-    def _nearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
-        with self._refusals(vector, wanted):
-            return self._store.similarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
+    def _nearest(self, vector: FloatArray, depth: int, arguments: SearchArguments) -> list[Document]:
+        with translated_errors(self._store, partial(_refusal, vector, arguments)):
+            return self._store.similarity_search_by_vector(vector.tolist(), k=depth, **_keywords(arguments))
 
-    async def _anearest(self, vector: FloatArray, depth: int, wanted: Wanted) -> list[Document]:
-        with self._refusals(vector, wanted):
-            return await self._store.asimilarity_search_by_vector(vector.tolist(), k=depth, **_arguments(wanted))
-
-    @contextmanager
-    def _refusals(self, vector: FloatArray, wanted: Wanted) -> Iterator[None]:
-        try:
-            yield
-        except LcseError:
-            raise
-        except refusals_of(self._store) as error:
-            given = ", ".join(_arguments(wanted))
-            doubt = f"does it take {given} as it was given, and " if given else ""
-            raise InvalidCandidate(
-                f"the store could not be searched with a vector of {len(vector)} numbers ({error}); "
-                f"{doubt}are all its vectors made by the scorer's encoder?"
-            ) from error
+    async def _anearest(self, vector: FloatArray, depth: int, arguments: SearchArguments) -> list[Document]:
+        with translated_errors(self._store, partial(_refusal, vector, arguments)):
+            return await self._store.asimilarity_search_by_vector(vector.tolist(), k=depth, **_keywords(arguments))
 
     def candidates(self, documents: dict[Hashable, Document]) -> dict[Hashable, Candidate | None]:
         """Documents with their image vectors; None for one that has none.
@@ -133,19 +115,21 @@ class StoreSource:
         return document_key(document, self._facts)
 
 
-class _Hunt:
+class _SearchProgress:
     """One search under way: each document's vector is read once, however many searches return it."""
 
-    def __init__(self, source: StoreSource, encoded: EncodedQuery, wanted: Wanted, *, exhaustive: bool) -> None:
+    def __init__(
+        self, source: StoreSource, encoded: EncodedQuery, arguments: SearchArguments, *, exhaustive: bool
+    ) -> None:
         self._source = source
         self._known: dict[Hashable, Candidate | None] = {}
         self._steps = search_steps(
             encoded,
-            limit=wanted.k,
-            depth=wanted.fetch_k,
-            exact=wanted.exact,
-            exact_search=exhaustive,
-            min_truth=wanted.min_truth,
+            limit=arguments.k,
+            depth=arguments.fetch_k,
+            exact=arguments.exact,
+            exhaustive=exhaustive,
+            min_truth=arguments.min_truth,
         )
 
     def take(self, found: Sequence[Sequence[Document]] | None) -> SearchRequest | Ranking:
@@ -159,16 +143,25 @@ class _Hunt:
         return advance(self._steps, [[self._known[key] for key, _ in documents] for documents in keyed])
 
 
-def _terms(store: VectorStore, facts: StoreFacts | None) -> SearchTerms:
+def _accepted(store: VectorStore, facts: StoreFacts | None) -> AcceptedArguments:
     named, open_ended = keywords(store.similarity_search_by_vector)
     own = frozenset(named) - {"k", "filter"}  # a store may mean something of its own by `fetch_k`
-    return SearchTerms(
+    return AcceptedArguments(
         words={word: name for word, name in WORDS.items() if word not in own},
         options=own.union(facts.options) if facts else None if open_ended else own,
         function_filter=facts is not None and facts.function_filter,
     )
 
 
-def _arguments(wanted: Wanted) -> dict[str, Any]:
-    given = {} if wanted.filter is None else {"filter": wanted.filter}
-    return {**wanted.search_kwargs, **given}
+def _keywords(arguments: SearchArguments) -> dict[str, Any]:
+    given = {} if arguments.filter is None else {"filter": arguments.filter}
+    return {**arguments.search_kwargs, **given}
+
+
+def _refusal(vector: FloatArray, arguments: SearchArguments, error: Exception) -> InvalidCandidate:
+    given = ", ".join(_keywords(arguments))
+    doubt = f"does it take {given} as it was given, and " if given else ""
+    return InvalidCandidate(
+        f"the store could not be searched with a vector of {len(vector)} numbers ({error}); "
+        f"{doubt}are all its vectors made by the scorer's encoder?"
+    )

@@ -70,22 +70,41 @@ def disagreements(tree: Query, text: str) -> Iterator[str]:
     read = canonical(reading.query)
     named = _named(read)
     sure = parse.is_sure(reading)
+    yield from _left_out(tree, named, sure=sure)
+    if sure:
+        yield from _wrongly_excluded(tree, read, named)
+        yield from _turned_round(tree, read, named)
+        yield from _joined_otherwise(tree, read, named)
+
+
+def _left_out(tree: Query, named: Sequence[_Named], *, sure: bool) -> Iterator[str]:
+    """Concepts that the tree does not name."""
     for concept in named:
         if concept.own and not _signs(tree, concept.own if sure else concept.own | concept.first):
             yield f"the query {_verb(concept.signs)} {concept.text!r}, the tree does not name it"
-    if not sure:
-        return
+
+
+def _wrongly_excluded(tree: Query, read: Query, named: Sequence[_Named]) -> Iterator[str]:
+    """Nothing, where the query excludes something; or a part of what the query wants."""
     if excludes(read) and not excludes(tree):
         yield "the query excludes something, the tree nothing"
     for leaf, concept in product((leaf for leaf, negated in leaves(tree) if negated), named):
         if True not in concept.signs and _is_part(leaf.text, concept):
             yield f"the query wants {concept.text!r}, the tree excludes {leaf.text!r}"
+
+
+def _turned_round(tree: Query, read: Query, named: Sequence[_Named]) -> Iterator[str]:
+    """Concepts wanted instead of excluded, or the reverse; of one that is both, the trees as a whole."""
     for concept in named:
         signs = _signs(tree, concept.head)
         if len(signs) == len(concept.signs) == 1 and signs != concept.signs:
             yield f"the query {_verb(concept.signs)} {concept.text!r}, the tree {_verb(signs)} it"
     if any(len(concept.signs) == 2 for concept in named) and _mean_the_same(read, tree, named) is False:
         yield f"the query means {format_query(read)}, the tree something else"
+
+
+def _joined_otherwise(tree: Query, read: Query, named: Sequence[_Named]) -> Iterator[str]:
+    """Neighbours with `and` between them instead of `or`, or the reverse."""
     for one, other in pairwise(named):
         said, replied = (_between(query, one.head, other.head) for query in (read, tree))
         if len(said) == len(replied) == 1 and said != replied:

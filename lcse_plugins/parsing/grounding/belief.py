@@ -140,16 +140,24 @@ def _must_be_negated(leaf: Concept, words: Sequence[Place], cues: Sequence[Cue],
     start, end = words[places[0][0]].start, words[places[0][-1]].end
     if any(cue.tag == "rare" and start < cue.start < end for cue in cues):  # "no people unless they wear hats"
         return False
-    for before, cue in zip((None, *cues), cues, strict=False):
-        between = [word.text for word in words if cue.end <= word.start < start]
-        if cue.tag in _RIGHT_BEHIND and cue.end <= start and _FILLERS.issuperset(between):
-            if cue.tag in ("neither", "nor"):  # "none of the dogs is black" may be read as dogs that are not
-                return any(other.tag == "nor" for other in cues)
-            if before is None:
-                return True
-            # a second cue may undo the first (`no picture without a dog`), unless something is joined between them
-            return any(before.end <= word.start < cue.start and word.text in _APART for word in words)
-    return False
+    at = next((at for at, cue in enumerate(cues) if _leads_to(cue, start, words)), None)
+    return at is not None and _excludes_for_sure(at, cues, words)
+
+
+def _leads_to(cue: Cue, start: int, words: Sequence[Place]) -> bool:
+    """Whether what begins at `start` stands right behind the cue, articles and the like aside."""
+    between = (word.text for word in words if cue.end <= word.start < start)
+    return cue.tag in _RIGHT_BEHIND and cue.end <= start and _FILLERS.issuperset(between)
+
+
+def _excludes_for_sure(at: int, cues: Sequence[Cue], words: Sequence[Place]) -> bool:
+    """Whether a cue excludes what it leads to in every reading of the query."""
+    if cues[at].tag in ("neither", "nor"):  # "none of the dogs is black" may be read as dogs that are not
+        return any(other.tag == "nor" for other in cues)
+    if at == 0:
+        return True
+    # a second cue may undo the first (`no picture without a dog`), unless something is joined between them
+    return any(cues[at - 1].end <= word.start < cues[at].start and word.text in _APART for word in words)
 
 
 # ---------------------------------------------------------------------------------------------- operators

@@ -79,24 +79,29 @@ def places_of(concept: str, words: Sequence[Place]) -> list[tuple[int, ...]]:
     """Positions of the concept's words in the query, once for every place they may be read from."""
     wanted = wanted_words(concept, words)
     wanted = [word for word in wanted if word not in ARTICLES] or wanted
-    places = []
-    for start, first in enumerate(words):
-        if not wanted or not stands_for(first.text, wanted[0]):
-            continue
-        place = [start]
-        for word in wanted[1:]:
-            following = (i for i in range(place[-1] + 1, len(words)) if stands_for(words[i].text, word))
-            if (position := next(following, None)) is None:
-                break
-            place.append(position)
-        else:
-            places.append(tuple(place))
-    if not places and wanted:  # in another order
-        used: list[int] = []
-        for word in wanted:
-            free = (i for i, other in enumerate(words) if i not in used and stands_for(other.text, word))
-            if (position := next(free, None)) is None:
-                return []
-            used.append(position)
-        places.append(tuple(sorted(used)))
-    return places
+    if not wanted:
+        return []
+    starts = [at for at, word in enumerate(words) if stands_for(word.text, wanted[0])]
+    places = [place for at in starts if (place := _in_order(wanted, words, at))]
+    return places or list(filter(None, [_in_any_order(wanted, words)]))
+
+
+def _in_order(wanted: Sequence[str], words: Sequence[Place], start: int) -> tuple[int, ...] | None:
+    """The nearest places of the wanted words, one behind the other; the first of them stands at `start`."""
+    place = [start]
+    for word in wanted[1:]:
+        following = (i for i in range(place[-1] + 1, len(words)) if stands_for(words[i].text, word))
+        if (position := next(following, None)) is None:
+            return None
+        place.append(position)
+    return tuple(place)
+
+
+def _in_any_order(wanted: Sequence[str], words: Sequence[Place]) -> tuple[int, ...] | None:
+    used: list[int] = []
+    for word in wanted:
+        free = (i for i, other in enumerate(words) if i not in used and stands_for(other.text, word))
+        if (position := next(free, None)) is None:
+            return None
+        used.append(position)
+    return tuple(sorted(used))

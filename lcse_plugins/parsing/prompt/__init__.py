@@ -17,14 +17,12 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from lcse_plugins.errors import InvalidOption, QueryError
-from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, to_json
+from lcse_plugins.query import GROUPS, Concept, Not, Query, to_json
 
 __all__ = ["Example", "Message", "Prompt", "load_prompt"]
 
 Message = dict[str, str]
 """`{"role": "system" | "user" | "assistant", "content": …}`: what OpenAI's client and LangChain both take."""
-
-_GROUPS: dict[str, type[And | Or | Plain]] = {"and": And, "or": Or, "plain": Plain}
 
 
 @dataclass(frozen=True)
@@ -113,5 +111,5 @@ def _tree(data: Any) -> Query:
         case ["not", child]:
             return Not(_tree(child))
         case ["and" | "or" | "plain" as op, *children] if len(children) > 1:
-            return _GROUPS[op](tuple(map(_tree, children)))
+            return GROUPS[op](tuple(map(_tree, children)))
     raise QueryError(f"an example's tree is a text or [op, …], not {data!r}")

@@ -41,8 +41,8 @@ class ChatClient:
         api_key: The key; `OPENAI_API_KEY` by default. A server at `base_url` may need none.
 
     Raises:
-        InvalidOption: the address is none, there is no key that a request can carry, or the environment names a proxy
-            or certificates that cannot be used.
+        InvalidOption: `base_url` is not a web address, there is no key that a request can carry, or the environment
+            names a proxy or certificates that cannot be used.
     """
 
     def __init__(self, base_url: str | None, api_key: str | None) -> None:

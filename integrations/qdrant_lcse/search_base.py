@@ -1,9 +1,8 @@
-"""What a search asks of Qdrant, and how: all that `LogicSearch` and `AsyncLogicSearch` share, but the waiting."""
+"""What `LogicSearch` and `AsyncLogicSearch` share: all but the waiting. Here an execution is chosen for each query."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, get_args
@@ -13,28 +12,32 @@ from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
 from qdrant_client.local.qdrant_local import QdrantLocal
 
 from lcse_plugins.encoded import EncodedQuery
-from lcse_plugins.errors import CollectionError, InvalidOption, LcseError
+from lcse_plugins.errors import CollectionError, InvalidOption
 from lcse_plugins.query import Query
 from lcse_plugins.scorer import LogicScorer
-from qdrant_lcse.executions import formula_steps, linear_steps
-from qdrant_lcse.faults import translated
+from qdrant_lcse.executions.by_formula import formula_steps
+from qdrant_lcse.executions.client import client_steps
+from qdrant_lcse.executions.linear import linear_steps
+from qdrant_lcse.executions.strategy import SearchStrategy
+from qdrant_lcse.faults import translate_fault
 from qdrant_lcse.formula import ScoreFormula, compile_formula
 from qdrant_lcse.hits import Hits
+from qdrant_lcse.lockstep import run_in_lockstep
+from qdrant_lcse.messages import Call, StaleSchema, Steps
 from qdrant_lcse.options import Options
-from qdrant_lcse.schema import VectorSchema
-from qdrant_lcse.steps import Call, Manner, StaleSchema, Steps, client_steps, learn_schema, together
+from qdrant_lcse.schema import VectorSchema, learn_schema
 
 if TYPE_CHECKING:
     from qdrant_lcse.embedded import EmbeddedClient
 
-__all__ = ["BlockingClient", "Conversations", "ExecutionChoice", "listed"]
+__all__ = ["BlockingClient", "ExecutionChoice", "LogicSearchBase", "check_batch"]
 
 ExecutionChoice = Literal["auto", "client", "nested", "two-trip"]
 BlockingClient: TypeAlias = "QdrantClient | EmbeddedClient"
 ClientT = TypeVar("ClientT", bound="QdrantClient | EmbeddedClient | AsyncQdrantClient")
 
 LARGEST_NESTED = 4000
-"""Up to how many points looked at `auto` nests: nesting repeats every candidate search for each similarity."""
+"""`auto` nests if no more points than this are looked at: each candidate search is repeated for each similarity."""
 
 BEAM, LEAST_BEAM, WIDE_BEAM = 512, 128, 1024
 """HNSW's beam for candidates, to be shared among the searches of a query; the least of one search; and that of one when
@@ -43,8 +46,8 @@ the query affirms nothing, because graphs are built for near vectors."""
 _OVER_ALL = models.SearchParams(exact=True)
 
 
-class Conversations(Generic[ClientT]):
-    """A client, a collection and a scorer, and what is said about a query."""
+class LogicSearchBase(Generic[ClientT]):
+    """A client, a collection and a scorer, and the calls that answer queries."""
 
     _awaits = False
     """Whether the client's methods are awaited."""
@@ -75,55 +78,64 @@ class Conversations(Generic[ClientT]):
         self.execution = execution
         self._local = isinstance(getattr(client, "_client", client), QdrantLocal | AsyncQdrantLocal)
         self._schema: VectorSchema | None = None
-        self._doubts = True
+        self._verifies = True  # whether answers are compared with the schema
 
-    def _conversation(self, queries: Sequence[EncodedQuery], options: Options) -> Generator[Call, Any, list[Hits]]:
-        known = self._schema
+    def _query_calls(self, queries: Sequence[EncodedQuery], options: Options) -> Generator[Call, Any, list[Hits]]:
+        """The calls that answer queries; errors of a call are thrown in.
+
+        The schema is learnt once, and anew when answers do not fit it or Qdrant refuses a request: the collection may
+        have been made anew. Then the queries are asked once more.
+        """
+        known, refusal = self._schema, None
         if known is not None:
             try:
-                return (yield from self._asked(queries, known, options, doubts=self._doubts))
+                return (yield from self._calls(queries, known, options, verify=self._verifies))
             except StaleSchema:
                 self._schema = None
+            except CollectionError as error:
+                self._schema, refusal = None, error
         schema = yield from learn_schema(self.collection_name, self.vector_name)
         schema.check_dimension(self.scorer.encoder.dimension)
-        self._doubts = schema != known  # what is found the same again has other reasons to differ
         self._schema = schema if schema.settled else None
-        return (yield from self._asked(queries, schema, options, doubts=False))
+        if refusal is not None and schema == known:
+            raise refusal
+        self._verifies = schema != known  # what is found the same again has other reasons to differ
+        return (yield from self._calls(queries, schema, options, verify=False))
 
-    def _asked(
-        self, queries: Sequence[EncodedQuery], schema: VectorSchema, options: Options, *, doubts: bool
+    def _calls(
+        self, queries: Sequence[EncodedQuery], schema: VectorSchema, options: Options, *, verify: bool
     ) -> Generator[Call, Any, list[Hits]]:
-        conversations = [self._steps(encoded, schema, options, doubts) for encoded in queries]
-        return (yield from together(conversations, collection=self.collection_name, options=options))
+        steps = [self._choose_execution(encoded, schema, options, verify) for encoded in queries]
+        return (yield from run_in_lockstep(steps, collection=self.collection_name, options=options))
 
-    def _steps(self, encoded: EncodedQuery, schema: VectorSchema, options: Options, doubts: bool) -> Steps:
-        searches = len(encoded.plan.candidates)
-        manner = replace(self._manner(encoded, schema, options, searches), doubts=doubts)
+    def _choose_execution(self, encoded: EncodedQuery, schema: VectorSchema, options: Options, verify: bool) -> Steps:
+        searches = len(encoded.plan.search_vectors)
+        strategy = replace(self._strategy(encoded, schema, options, searches), verify_schema=verify)
         if encoded.plan.linear is not None and not options.min_truth:
-            return linear_steps(encoded, schema, options, manner)
+            return linear_steps(encoded, schema, options, strategy)
         formula = self._formula(encoded, schema, options)
         if formula is None:
-            return client_steps(encoded, schema, options, manner)
-        beam = max(manner.depth, (manner.params and manner.params.hnsw_ef) or 0)
+            return client_steps(encoded, schema, options, strategy)
+        beam = max(strategy.depth, (strategy.params and strategy.params.hnsw_ef) or 0)
         small = len(formula.vectors) * searches * beam <= LARGEST_NESTED
         execution: Literal["nested", "two-trip"] = "nested" if small else "two-trip"
         if self.execution == "nested" or self.execution == "two-trip":
             execution = self.execution
-        return formula_steps(encoded, schema, options, manner, formula=formula, execution=execution)
+        return formula_steps(encoded, schema, options, strategy, formula=formula, execution=execution)
 
-    def _manner(self, encoded: EncodedQuery, schema: VectorSchema, options: Options, searches: int) -> Manner:
+    def _strategy(self, encoded: EncodedQuery, schema: VectorSchema, options: Options, searches: int) -> SearchStrategy:
         depth = options.depth(searches)
         if self._local:  # local mode scans all points, and warns of parameters that it does not need
             if schema.points is not None and schema.points < options.candidates:
                 depth = max(depth, options.candidates)
-            return Manner(params=None, rescoring=None, proves=True, depth=depth)
+            return SearchStrategy(params=None, rescoring=None, exhaustive=True, depth=depth)
         params = options.search_params
         if options.exact:
             params = (params or models.SearchParams()).model_copy(update={"exact": True})
         elif params is None:
             beam = WIDE_BEAM if encoded.affirms_nothing else max(LEAST_BEAM, BEAM // searches)
             params = models.SearchParams(hnsw_ef=None if encoded.edits_nothing else beam)
-        return Manner(params=params, rescoring=_OVER_ALL, proves=bool(params.exact), depth=depth)
+        return SearchStrategy(params=params, rescoring=_OVER_ALL, exhaustive=bool(params.exact), depth=depth)
 
     def _formula(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> ScoreFormula | None:
         """The score for the database to compute; None when it is to be computed here."""
@@ -141,21 +153,13 @@ class Conversations(Generic[ClientT]):
         """Whether the database runs in this process, so that a query computes here instead of waiting."""
         return self._local
 
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            fault = error if isinstance(error, LcseError) else translated(error, collection=self.collection_name)
-            if isinstance(fault, CollectionError):
-                self._schema = None  # the collection may have been made anew: look again next time
-            if fault is None or fault is error:
-                raise
-            raise fault from error
+    def _fault(self, error: Exception) -> Exception:
+        """What to raise in place of an error of the client."""
+        return translate_fault(error, collection=self.collection_name)
 
 
-def listed(queries: Iterable[str | Query]) -> list[str | Query]:
-    """The queries of a batch.
+def check_batch(queries: Iterable[str | Query]) -> list[str | Query]:
+    """The queries of a batch, as a list.
 
     Raises:
         InvalidOption: it is one query.

@@ -1,0 +1,34 @@
+"""`two-trip`: a first round trip finds the candidates' ids, a second one scores the points of these ids."""
+
+from __future__ import annotations
+
+from qdrant_client import models
+
+from lcse_plugins.encoders.protocol import FloatArray
+from qdrant_lcse.executions.requests import formula_request, nearest, prefetch
+from qdrant_lcse.executions.strategy import SearchStrategy
+from qdrant_lcse.formula import ScoreFormula
+from qdrant_lcse.messages import Round, Searches
+from qdrant_lcse.options import Options
+from qdrant_lcse.schema import VectorSchema
+
+__all__ = ["two_trip_round"]
+
+
+def two_trip_round(
+    schema: VectorSchema, options: Options, strategy: SearchStrategy, formula: ScoreFormula, vectors: FloatArray
+) -> Round:
+    """Search for candidates of each vector, then score them."""
+    depth = strategy.depth
+    bare = {"limit": depth, "params": strategy.params, "with_payload": False, "with_vector": False}
+    found = yield Searches([nearest(schema, vector, options, **bare) for vector in vectors])
+    last = [points[-1].score if len(points) >= depth else None for points in found]
+    ids = list(dict.fromkeys(point.id for points in found for point in points))
+    if not ids:
+        return [], last
+    chosen = models.Filter.model_construct(must=[models.HasIdCondition.model_construct(has_id=ids)])
+    stages = [
+        prefetch(schema, row, filter=chosen, params=strategy.rescoring, limit=len(ids)) for row in formula.vectors
+    ]
+    (points,) = yield Searches([formula_request(formula, stages, schema, options, strategy)])
+    return points, last

@@ -1,0 +1,76 @@
+"""Rank pictures that another search found, those without a usable vector set apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from lcse_plugins.arguments import check_limits
+from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidCandidate, LcseError
+from lcse_plugins.images.text_vectors import COMPARED_RESULTS, StoredResult, TextVectorCheck
+from lcse_plugins.pool import VectorPool
+from lcse_plugins.results import Candidate, Ranking
+from lcse_plugins.search import rank_pool
+
+__all__ = ["rank_found"]
+
+T = TypeVar("T")
+
+
+def rank_found(
+    encoded: EncodedQuery,
+    found: Sequence[T],
+    vectors: Sequence[FloatArray | LcseError],
+    *,
+    stored: Callable[[T, FloatArray], StoredResult],
+    check: TextVectorCheck,
+    limit: int | None,
+    min_truth: float | None,
+) -> tuple[Ranking, list[tuple[T, LcseError]]]:
+    """The best of what was found, as payloads of the results; and what cannot be ranked, in its order, with the fault.
+
+    Among the best, one whose vector is that of its text counts as one without a vector.
+
+    Args:
+        encoded: The query.
+        found: What was found, of whatever kind.
+        vectors: The (d,) image vector of each, or why it has none.
+        stored: What is stored of one of them, for the check.
+        check: Finds vectors of texts.
+        limit: How many to rank; None for all.
+        min_truth: Leave out those for which the query holds less than this.
+
+    Raises:
+        InvalidCandidate: all vectors compared are those of texts, or they do not fit the query.
+        InvalidOption: `limit` or `min_truth` is out of range.
+    """
+    check_limits(limit, min_truth)
+    usable = list(vectors)
+    while True:
+        candidates = [
+            Candidate(place, vector, payload=found[place])
+            for place, vector in enumerate(usable)
+            if not isinstance(vector, LcseError)
+        ]
+        ranking = _ranking(encoded, candidates, limit, min_truth)
+        best = [result.candidate for result in ranking[:COMPARED_RESULTS]]
+        compared = [stored(candidate.payload, candidate.vector) for candidate in best]
+        wrong = {
+            best[i].id: InvalidCandidate(check.describe_fault(compared[i])) for i in check.find_text_vectors(compared)
+        }
+        if not wrong:
+            pairs = zip(found, usable, strict=True)
+            return ranking, [(one, fault) for one, fault in pairs if isinstance(fault, LcseError)]
+        usable = [wrong.get(place, vector) for place, vector in enumerate(usable)]
+
+
+def _ranking(
+    encoded: EncodedQuery, candidates: Sequence[Candidate], limit: int | None, min_truth: float | None
+) -> Ranking:
+    """The ranking of candidates, which proves nothing of the collection they come from."""
+    ranking = Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=False)
+    if candidates:
+        ranking.extend(rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth))
+    return ranking
