@@ -84,7 +84,8 @@ def measure(
         shares.append(len(one.true & found_ids(hits.points)) / LIMIT)
     encode = search.scorer.encoder.encode_texts
     plain, logical = _interleaved([_by_vector(client, ask, one) for one in asked], repeats)
-    worded_plain, worded_logical = _interleaved([_in_words(client, ask, encode, one) for one in asked], repeats)
+    distinct = {one.query: one for one in asked}.values()  # a text met before would not be encoded again
+    worded_plain, worded_logical = _interleaved([_in_words(client, ask, encode, one) for one in distinct], repeats)
     ratios = np.median(logical / plain, axis=0)
     worded_ratio = np.median(worded_logical[:, 0] / worded_plain[:, 0])
     return Measured(

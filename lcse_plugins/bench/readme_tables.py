@@ -1,6 +1,7 @@
 """The tables of README files, made from kept results, so that no number in them is typed by hand.
 
-A table stands between `<!-- table: NAME -->` and `<!-- end table -->`. `python -m lcse_plugins.bench.readme_tables
+A table stands between `<!-- table: NAME -->` and `<!-- end table -->`, or `<!-- table: NAME; A; B -->` for its rows A
+and B only. `python -m lcse_plugins.bench.readme_tables
 README.md RESULTS` writes them anew; `filled` gives the text as it should be, for a test to compare.
 """
 
@@ -30,7 +31,7 @@ LEADS = {
 
 RIVALS = ("subtraction", "best score", "lcse", "lcse, affirmative text", "factored")
 
-_MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end table -->)", re.DOTALL)
+_MARK = re.compile(r"(<!-- table: (?P<name>[\w-]+)(?P<rows>;[^\n]*)? -->\n).*?(<!-- end table -->)", re.DOTALL)
 
 
 def readme_tables(results: str | Path) -> dict[str, str]:
@@ -63,7 +64,7 @@ def filled(text: str, results: str | Path, *, strict: bool = True) -> str:
         strict: Refuse a mark for which no result is kept; otherwise leave that table as it is.
 
     Raises:
-        InvalidOption: a mark names a table for which no result is kept, and `strict` is set.
+        InvalidOption: a mark names a table for which no result is kept, and `strict` is set; or a row it has not.
     """
     tables = readme_tables(results)
 
@@ -73,9 +74,23 @@ def filled(text: str, results: str | Path, *, strict: bool = True) -> str:
             return match[0]
         if name not in tables:
             raise InvalidOption(f"no result for table {name!r} in {results}; kept are {', '.join(tables) or 'none'}")
-        return f"{match[1]}{tables[name]}\n{match[3]}"
+        return f"{match[1]}{_with_rows(tables[name], match['rows'])}\n{match[4]}"
 
     return _MARK.sub(table, text)
+
+
+def _with_rows(table: str, chosen: str | None) -> str:
+    """The table with the rows that `; A; B` names, or with all."""
+    if chosen is None:
+        return table
+    heading, rule, *lines = table.splitlines()
+    rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("|")}
+    names = [name.strip() for name in chosen.split(";")[1:]]
+    if missing := [name for name in names if name not in rows]:
+        raise InvalidOption(f"the table has no row {missing[0]!r}; it has {', '.join(rows)}")
+    return "\n".join(
+        [heading, rule, *(rows[name] for name in names), *(line for line in lines if line not in rows.values())]
+    )
 
 
 def _retrieval(record: Mapping[str, Any]) -> str:
@@ -164,7 +179,7 @@ def _qdrant(record: Mapping[str, Any]) -> str:
     rows: dict[str, dict[int, str]] = {}
     for row in record["result"]["results"]:
         beam = f", beam {row['beam']:,}" if row["beam"] else ""
-        cell = f"{row['recall']:.2f} at {row['ratio']:.1f} ×"
+        cell = f"{row['recall']:.2f} at {row['ratio']:.1f}, {number_text(row['worded_ratio'])} ×"
         rows.setdefault(f"{row['operator']}, `{row['execution']}`{beam}", {})[row["candidates"]] = cell
     depths = sorted({depth for per in rows.values() for depth in per})
     body = [[label, *(per.get(depth, "") for depth in depths)] for label, per in rows.items()]

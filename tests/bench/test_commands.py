@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 from PIL import Image, ImageDraw
 
 from lcse_plugins import Concept, Query, canonical, parse
+from lcse_plugins.bench.cli import COMMANDS
 from lcse_plugins.bench.qdrant_queries import OPERATORS, worded
 from lcse_plugins.bench.readme_tables import filled, readme_tables
 from lcse_plugins.bench.record import read_result, write_result
@@ -85,6 +87,36 @@ def test_a_part_of_a_benchmark_has_a_table_too(gallery: Path, tmp_path: Path) ->
     assert "–" in run("tables", tmp_path / "kept").output
 
 
+def test_a_part_is_drawn_by_the_seed(gallery: Path, tmp_path: Path) -> None:
+    file = tmp_path / "factor.jsonl"
+    run("factor-build", gallery / "photos.jsonl", "-o", file, "--limit", 6)
+    parts = [
+        json.loads(run("factor", file, "--images", gallery, "--limit", 11, "--seed", seed, "--json").stdout)["modes"]
+        for seed in (0, 0, 1)
+    ]
+    assert parts[0] == parts[1] != parts[2]
+    assert set(parts[0]["lcse"]["accuracy"]) == {"NOT", "AND", "OR", "BUT_NOT", "NEITHER"}
+
+
+def test_tables_are_told_as_json(tmp_path: Path) -> None:
+    write_result(tmp_path, "factor", {"modes": {}}, command="lcse bench factor x")
+    assert json.loads(run("tables", tmp_path, "--json").stdout) == readme_tables(tmp_path)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_json_and_an_example(name: str) -> None:
+    text = run(name, "--help").output
+    assert "--json" in text
+    assert f"Example: lcse bench {name} " in text
+
+
+def test_the_kept_command_can_be_typed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ["bench", "factor", "my file.jsonl", "--encoder", "starter?folder=x"]
+    monkeypatch.setattr("sys.argv", ["/bin/lcse", *given])
+    kept = read_result(write_result(tmp_path, "x", {}))["command"]
+    assert shlex.split(kept) == ["lcse", *given]
+
+
 def test_pictures_in_folders_are_told_apart(gallery: Path, tmp_path: Path) -> None:
     rows = []
     for line in (gallery / "photos.jsonl").read_text(encoding="utf-8").splitlines()[::4]:
@@ -120,6 +152,9 @@ def test_retention_and_negbench(gallery: Path, tmp_path: Path) -> None:
     data = json.loads(run("negbench", mcq, "--images", gallery, "--retrieval", found, "--json").stdout)
     assert set(data["recall_at_5"]) == set(data["choices"])
     assert set(data["recall_at_5"].values()) == {100.0}, "one image is searched; those of the questions are not"
+    found.write_text("filepath,captions\n", encoding="utf-8")
+    with pytest.raises(InvalidOption, match="holds no captions"):
+        run("negbench", mcq, "--images", gallery, "--retrieval", found)
 
 
 def test_analysis_writes_pages(gallery: Path, tmp_path: Path) -> None:
@@ -148,6 +183,8 @@ def test_mistakes_are_told(gallery: Path, tmp_path: Path) -> None:
         (["retrieval", "{photos}", "--pairs", "0"], "--pairs"),
         (["diagnose", "{photos}", "--pairs", "0"], "--pairs"),
         (["retrieval", "{photos}", "--seed", "-1"], "--seed"),
+        (["retention", "{photos}", "--calibration", "none.json", "--mu", "0.1", "--beta", "5"], "not both"),
+        (["calibrate", "{photos}", "--mode", "holistic"], "'holistic' is not one of"),
         (["diagnose", "{photos}", "--html", "{tmp}/none/x.html"], "cannot write to the folder"),
         (["factor-build", "{photos}", "-o", "{tmp}/none/x.jsonl"], "cannot write to the folder"),
         (["retrieval", "{photos}", "--out", "{tmp}/file/x"], "cannot make the folder"),
@@ -185,6 +222,15 @@ def test_mistakes_are_errors_of_the_package(
         pytest.importorskip("qdrant_edge")
     with pytest.raises(error, match=said):
         run(*(argument.format(tmp=tmp_path) for argument in arguments))
+
+
+@pytest.mark.parametrize("command", ["factor-build -o x.jsonl", "retrieval", "retention", "calibrate", "diagnose"])
+def test_a_half_without_pictures_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "2.jpg").write_bytes(b"in half A")
+    (tmp_path / "l.jsonl").write_text('{"file": "2.jpg", "classes": ["dog"]}\n', encoding="utf-8")
+    with pytest.raises(InvalidOption, match=r"half B of l\.jsonl holds no pictures"):
+        run(*command.split(), "l.jsonl", "--half", "B")
 
 
 def test_a_quick_look_at_qdrant_is_quick(gallery: Path) -> None:
@@ -234,3 +280,17 @@ def test_readme_tables_come_from_results(tmp_path: Path) -> None:
     assert filled(unknown, tmp_path, strict=False) == unknown
     with pytest.raises(InvalidOption, match="no result"):
         read_result(tmp_path / "none.json")
+
+
+def test_a_readme_table_may_show_some_rows(tmp_path: Path) -> None:
+    rows = [
+        {"ranker": ranker, "operator": "mean", "p_at_10": 70.0, "auc": 91.0, "violations": 1.0}
+        for ranker in ("lcse", "factored", "anchored, 6 views")
+    ]
+    write_result(tmp_path, "retrieval", {"questions": {}, "rows": rows}, command="lcse bench retrieval x")
+    text = filled("<!-- table: retrieval; anchored, 6 views; lcse -->\n<!-- end table -->", tmp_path)
+    assert [line.split("|")[1].strip() for line in text.splitlines()[3:5]] == ["anchored, 6 views", "lcse"]
+    assert "factored" not in text
+    assert "lcse bench retrieval x" in text
+    with pytest.raises(InvalidOption, match="'routed'"):
+        filled("<!-- table: retrieval; routed -->\n<!-- end table -->", tmp_path)
