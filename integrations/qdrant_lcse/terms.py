@@ -14,7 +14,7 @@ from functools import reduce
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.query import And, Concept, Not, Or, Plain, Query
+from lcse_plugins.query import And, Group, Plain, Query, fold
 from qdrant_lcse.expressions import (
     Expression,
     absolute,
@@ -90,18 +90,17 @@ def truth_term(tree: Query, terms: dict[str, Term], config: ScoringConfig) -> Te
     Raises:
         InvalidOption: an exponent or β is too large for a formula.
     """
-    match tree:
-        case Concept(text):
-            return terms[text]
-        case Not(Concept(text)):
-            return _opposite(terms[text])
-        case And(children) | Or(children) | Plain(children):
-            parts = [truth_term(child, terms, config) for child in children]
-        case Not():
-            raise AssertionError("negation stands at the leaves of a canonical tree")
-    conjunction = isinstance(tree, And)
-    if isinstance(tree, Plain):
+    return fold(
+        tree,
+        lambda text, negated: _opposite(terms[text]) if negated else terms[text],
+        lambda group, parts: _combined(group, parts, config),
+    )
+
+
+def _combined(group: Group, parts: list[Term], config: ScoringConfig) -> Term:
+    if isinstance(group, Plain):
         return mean_term(parts)
+    conjunction = isinstance(group, And)
     if config.aggregator == "probabilistic":
         return _product(parts) if conjunction else _opposite(_product([_opposite(part) for part in parts]))
     if config.aggregator == "minmax":

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, get_args
@@ -16,6 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from lcse_plugins.arguments import check_count, pictures_of, texts_of
+from lcse_plugins.batches import batched
 from lcse_plugins.calibrate import CLIP_PRESET, SIGLIP2_PRESET, Calibration
 from lcse_plugins.encoders.checkpoints import load_checkpoint, weights_hash
 from lcse_plugins.encoders.images import load_image
@@ -144,7 +144,7 @@ class OpenClipEncoder:
         """
         size = self.batch_size if batch_size is None else _checked_batch(batch_size)
         pixels = (self._preprocess(load_image(image)) for image in pictures_of(images))
-        rows = [self._run(self._model.encode_image, torch.stack(batch)) for batch in _batches(pixels, size)]
+        rows = [self._run(self._model.encode_image, torch.stack(batch)) for batch in batched(pixels, size)]
         return np.concatenate(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
 
     def __repr__(self) -> str:
@@ -249,9 +249,3 @@ def _checked_device(device: str | None) -> str:
     except (RuntimeError, AssertionError) as error:
         raise InvalidOption(f"torch cannot use the device {device!r}: {error}") from error
     return device
-
-
-def _batches(pixels: Iterable[torch.Tensor], size: int) -> Iterator[list[torch.Tensor]]:
-    stream = iter(pixels)
-    while batch := list(islice(stream, size)):
-        yield batch

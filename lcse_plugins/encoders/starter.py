@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lcse_plugins.arguments import check_count, pictures_of, texts_of
+from lcse_plugins.batches import batched
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
@@ -130,7 +130,7 @@ class StarterEncoder:
         pixels = (_pixels(image) for image in pictures)  # one decoded picture at a time, however large the batch
         rows = [
             session.run(["embedding"], {"image": np.stack(batch)})[0]
-            for batch in _batches(pixels, self._batch(batch_size))
+            for batch in batched(pixels, self._batch(batch_size))
         ]
         return _unit(np.concatenate(rows)) if rows else np.empty((0, self.dimension), dtype=np.float32)
 
@@ -231,12 +231,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} holds no complete starter model ({kind}: {error}); install lcse-plugins again"
         ) from error
     return manifest
-
-
-def _batches(items: Iterable[FloatArray], size: int) -> Iterator[list[FloatArray]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch
 
 
 def _unit(rows: FloatArray) -> FloatArray:

@@ -8,13 +8,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from PIL.Image import Image
 
 from lcse_plugins.arguments import check_count, pictures_of
+from lcse_plugins.batches import batched
 from lcse_plugins.encoders.images import content_hash, load_image
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError
@@ -105,7 +106,7 @@ class ImageVectorCache:
     ) -> list[FloatArray | ImageError]:
         """The vector of each picture, or its error, which names where the picture is if that is known."""
         found: list[FloatArray | ImageError] = []
-        for chunk in _chunks(located, self._batch_size):
+        for chunk in batched(located, self._batch_size):
             keys = [content_hash(picture) if isinstance(picture, bytes) else "" for picture, _ in chunk]
             pictures = {
                 key: picture for key, (picture, _) in zip(keys, chunk, strict=True) if isinstance(picture, bytes)
@@ -210,9 +211,3 @@ def _opened(pictures: Mapping[str, bytes], broken: dict[str, FloatArray | ImageE
             yield load_image(picture)
         except ImageError as error:
             broken[key] = error
-
-
-def _chunks(items: Iterable[Item], size: int) -> Iterator[Sequence[Item]]:
-    rest = iter(items)
-    while chunk := list(islice(rest, size)):
-        yield chunk

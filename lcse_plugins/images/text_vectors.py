@@ -8,8 +8,6 @@ the vectors of their texts.
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,6 +19,7 @@ from lcse_plugins.errors import InvalidCandidate, LcseError
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.keys import named_picture
 from lcse_plugins.images.locations import ImageAccess, ImageLocation
+from lcse_plugins.recent import Recent
 
 __all__ = ["COMPARED_RESULTS", "StoredResult", "TextVectorCheck"]
 
@@ -68,8 +67,7 @@ class TextVectorCheck:
         self._cache = cache
         self._access = access
         self._advice = advice
-        self._verdicts: OrderedDict[bytes, bool] = OrderedDict()
-        self._lock = threading.Lock()
+        self._verdicts: Recent[bytes, bool] = Recent(REMEMBERED)
 
     def find_text_vectors(self, results: Sequence[StoredResult]) -> list[int]:
         """Places of those among the first results whose vectors are those of their texts.
@@ -98,19 +96,13 @@ class TextVectorCheck:
     def _compare(self, results: Sequence[tuple[StoredResult, FloatArray]]) -> list[bool]:
         """For each result whether its vector is that of its text; texts not met before are encoded together."""
         keys = [sha256(vector.tobytes() + result.text.encode(errors="replace")).digest() for result, vector in results]
-        with self._lock:
-            verdicts = {key: self._verdicts[key] for key in keys if key in self._verdicts}
+        verdicts = self._verdicts.known(keys)
         new = {key: result for key, result in zip(keys, results, strict=True) if key not in verdicts}
         if new:
             rows = self._cache.encoder.encode_texts([result.text[:LONGEST_TEXT] for result, _ in new.values()])
             for (key, (result, vector)), text_vector in zip(new.items(), rows, strict=True):
                 verdicts[key] = _same(vector, text_vector) and not self._is_of_picture(vector, result.picture)
-        with self._lock:
-            for key in keys:
-                self._verdicts[key] = verdicts[key]
-                self._verdicts.move_to_end(key)
-            while len(self._verdicts) > REMEMBERED:
-                self._verdicts.popitem(last=False)
+        self._verdicts.keep(verdicts)
         return [verdicts[key] for key in keys]
 
     def _is_of_picture(self, vector: FloatArray, picture: ImageLocation | None) -> bool:
