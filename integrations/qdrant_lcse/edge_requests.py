@@ -81,31 +81,30 @@ class _Translation:
     def expression(self, node: models.Expression) -> edge.Expression:
         return self._once(node, self._expression)
 
-    def _expression(self, node: models.Expression) -> edge.Expression:
-        make, part = edge.Expression, self.expression
-        match node:
-            case float() | int():
-                return make.Constant(float(node))
-            case str():
-                return make.Variable(node)
-            case models.SumExpression():
-                return make.Sum([part(one) for one in node.sum])
-            case models.MultExpression():
-                return make.Mult([part(one) for one in node.mult])
-            case models.NegExpression():
-                return make.Neg(part(node.neg))
-            case models.AbsExpression():
-                return make.Abs(part(node.abs))
-            case models.ExpExpression():
-                return make.Exp(part(node.exp))
-            case models.LnExpression():
-                return make.Ln(part(node.ln))
-            case models.DivExpression():
-                return make.Div(part(node.div.left), part(node.div.right), node.div.by_zero_default)
-            case models.PowExpression():
-                return make.Pow(part(node.pow.base), part(node.pow.exponent))
-            case _:
-                raise TypeError(f"the embedded engine is not asked {type(node).__name__} here")
+    def _expression(self, node: Any) -> edge.Expression:
+        say = _EXPRESSIONS.get(type(node))
+        if say is None:
+            raise TypeError(f"the embedded engine is not asked {type(node).__name__} here")
+        return say(node, self.expression)
+
+
+_Saying = Callable[[Any, Callable[[Any], edge.Expression]], edge.Expression]
+
+_EXPRESSIONS: dict[type, _Saying] = {
+    float: lambda node, part: edge.Expression.Constant(node),
+    str: lambda node, part: edge.Expression.Variable(node),
+    models.SumExpression: lambda node, part: edge.Expression.Sum([part(one) for one in node.sum]),
+    models.MultExpression: lambda node, part: edge.Expression.Mult([part(one) for one in node.mult]),
+    models.NegExpression: lambda node, part: edge.Expression.Neg(part(node.neg)),
+    models.AbsExpression: lambda node, part: edge.Expression.Abs(part(node.abs)),
+    models.ExpExpression: lambda node, part: edge.Expression.Exp(part(node.exp)),
+    models.LnExpression: lambda node, part: edge.Expression.Ln(part(node.ln)),
+    models.DivExpression: lambda node, part: edge.Expression.Div(
+        part(node.div.left), part(node.div.right), node.div.by_zero_default
+    ),
+    models.PowExpression: lambda node, part: edge.Expression.Pow(part(node.pow.base), part(node.pow.exponent)),
+}
+"""How each part of a formula is said; by type, because a formula has dozens of parts."""
 
 
 def _filter(condition: models.Filter) -> edge.Filter:
@@ -181,8 +180,15 @@ def to_edge_payload(selector: Any) -> Any:
             return False if selector is None else selector
 
 
-def from_edge_points(points: Sequence[edge.ScoredPoint]) -> list[models.ScoredPoint]:
-    """Found points; read all at once, but for their vectors, every number of which would be looked at."""
+def from_edge_points(points: Sequence[edge.ScoredPoint], *, bare: bool = False) -> list[models.ScoredPoint]:
+    """Found points; read all at once, but for their vectors, every number of which would be looked at.
+
+    Args:
+        points: What the engine found.
+        bare: Whether they come without payload and vectors, as candidates do, of which there are many.
+    """
+    if bare:
+        return _POINTS.validate_python([{"id": _id(p.id), "version": p.version, "score": p.score} for p in points])
     read = _POINTS.validate_python(
         [{"id": _id(p.id), "version": p.version, "score": p.score, "payload": p.payload} for p in points]
     )
@@ -198,4 +204,4 @@ def from_edge_record(point: edge.Record) -> models.Record:
 
 
 def _id(point_id: int | str | UUID) -> int | str:
-    return str(point_id) if isinstance(point_id, UUID) else point_id
+    return point_id if type(point_id) is int else str(point_id)

@@ -48,6 +48,9 @@ class EmbeddedClient:
         path: Folder for the collections; created when missing.
     """
 
+    in_process = True
+    """The engine computes in this process; a client of a server waits instead."""
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._shards: dict[str, edge.EdgeShard] = {}
@@ -146,7 +149,12 @@ class EmbeddedClient:
         """Run queries together."""
         shard = self._shard(collection_name)
         batch = edge.QueryBatchRequest([to_edge_request(request) for request in requests])
-        return [QueryResponse.model_construct(points=from_edge_points(points)) for points in shard.query_batch(batch)]
+        return [
+            QueryResponse.model_construct(
+                points=from_edge_points(points, bare=not (request.with_payload or request.with_vector))
+            )
+            for request, points in zip(requests, shard.query_batch(batch), strict=True)
+        ]
 
     def retrieve(
         self,

@@ -8,6 +8,7 @@ travel as float32, the database computes in float64.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.query import Query, leaves
 from qdrant_lcse.expressions import Expression, absolute, negative, plus, times
-from qdrant_lcse.terms import Term, leaf_term, mean_term, truth_term
+from qdrant_lcse.terms import Term, evidence_of, log_ratio, mean_term, truth_term
 
 __all__ = ["ScoreFormula", "compile_formula"]
 
@@ -71,7 +72,7 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     scales = [float(length) if cosine else 1.0 for length in lengths]
     terms = {
-        concept: leaf_term(place, scales[place], float(lengths[place]), encoded)
+        concept: evidence_of(place, scales[place], float(lengths[place]), encoded)
         for place, concept in enumerate(encoded.concepts, start=int(share > 0.0))
     }
     truth = None if encoded.edits_nothing and not min_truth else truth_term(tree, terms, config)
@@ -80,7 +81,7 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
         score = holistic
     elif config.mode == "lcse":
         soft = mean_term([terms[concept] for concept in sorted(terms)])
-        score = plus(holistic, times(1.0 / calibration.beta, plus(truth.logit, negative(soft.logit))))
+        score = plus(holistic, times(1.0 / calibration.beta, log_ratio(truth, soft)))
         reach += (truth.reach + soft.reach) / calibration.beta
     else:
         said = _averaged(truth.logit, terms, leaf_weights(tree, config))
@@ -98,7 +99,7 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
     return ScoreFormula(_checked(score, tree), vectors, -reach)
 
 
-def _averaged(truth: Expression, terms: dict[str, Term], weights: dict[str, float]) -> Expression:
+def _averaged(truth: Expression, terms: Mapping[str, Term], weights: Mapping[str, float]) -> Expression:
     """The truth's logit, averaged with the weighted logits of concepts where they have a part in the score."""
     if not weights:
         return truth

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePath
-from typing import Literal
+from typing import Any, Literal
 
 from qdrant_client import models
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.hosting.payloads import read_payload
 from lcse_plugins.images.keys import place_in
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.pool import VectorPool
@@ -66,9 +67,15 @@ class Hits:
     def __iter__(self) -> Iterator[models.ScoredPoint]:
         return iter(self.points)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickles and copies: the points with their evidence, in place of what would compute it."""
+        evidence = {} if self.find_ranking is None else {"ranking": self.ranking}
+        return Hits, (self.points, self.exact, self.parse, self.execution), evidence
+
 
 def _name(candidate: Candidate) -> str:
-    place = place_in(candidate.payload or {})
+    stored = read_payload(candidate.payload)
+    place = place_in({**stored.metadata, **stored.image}) or place_in({"file": stored.text})
     return str(candidate.id) if place is None else PurePath(place).name
 
 

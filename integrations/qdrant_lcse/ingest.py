@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lcse_plugins.arguments import check_count
+from lcse_plugins.batches import batched
 from lcse_plugins.encoders.images import content_hash, iter_images, walk_images
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
@@ -73,7 +73,8 @@ def index_images(
 
     The id of a point is the hash of its file, so that pictures already there are not encoded again: a run that was
     interrupted goes on where it stopped. Payload: the path, the encoder's id, and what `payload` adds. A picture that
-    has moved gets its new path; points of pictures that are gone stay.
+    has moved gets its new path and what `payload` adds for that; other points that are there stay as they are, also
+    those of pictures that are gone.
 
     Args:
         client: Where to store.
@@ -100,14 +101,15 @@ def index_images(
     started = time.perf_counter()
     files = walk_images(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
     indexed, present, broken = 0, 0, list[ImageError]()
-    batch = list(islice(files, batch_size))  # before anything is made: the folder may be missing
+    batches = batched(files, batch_size)
+    batch = next(batches, [])  # before anything is made: the folder may be missing
     with _faults(collection):
         _ensure_collection(client, collection, encoder, vector_name)
     with _bar(progress, paths) as advance:
         while batch:
             fresh, unread = _hashed(batch)
             with _faults(collection):
-                found = _present(client, collection, fresh, vector_name)
+                found = _present(client, collection, fresh, payload, vector_name)
             todo = {point_id: path for point_id, path in fresh.items() if point_id not in found}
             points, undecoded = _encoded(todo, encoder, payload, vector_name)
             if points:
@@ -117,7 +119,7 @@ def index_images(
             present += len(batch) - len(points) - len(unread) - len(undecoded)
             broken += [*unread, *undecoded]
             advance(len(batch))
-            batch = list(islice(files, batch_size))
+            batch = next(batches, [])
     seconds = time.perf_counter() - started
     return IngestReport(indexed=indexed, present=present, broken=tuple(broken), seconds=seconds)
 
@@ -153,9 +155,13 @@ def _hashed(batch: list[Path]) -> tuple[dict[str, Path], list[ImageError]]:
 
 
 def _present(
-    client: QdrantClient | EmbeddedClient, collection: str, fresh: Mapping[str, Path], vector_name: str | None
+    client: QdrantClient | EmbeddedClient,
+    collection: str,
+    fresh: Mapping[str, Path],
+    payload: PayloadOf | None,
+    vector_name: str | None,
 ) -> frozenset[str]:
-    """Ids that are stored already; pictures that have moved are given their new path.
+    """Ids that are stored already; pictures that have moved are given their new path, and the payload for it.
 
     Raises:
         CollectionError: one is stored without the vectors of this name.
@@ -173,7 +179,8 @@ def _present(
             )
         stored = (record.payload or {}).get(PATH_KEY)
         if isinstance(stored, str) and not Path(stored).exists():
-            client.set_payload(collection, {PATH_KEY: str(fresh[str(record.id)])}, points=[record.id])
+            path = fresh[str(record.id)]
+            client.set_payload(collection, {PATH_KEY: str(path), **_added(payload, path)}, points=[record.id])
     return frozenset(str(record.id) for record in records)
 
 

@@ -151,7 +151,7 @@ class LogicSearchBase(Generic[ClientT]):
     @property
     def in_process(self) -> bool:
         """Whether the database runs in this process, so that a query computes here instead of waiting."""
-        return self._local
+        return self._local or getattr(self.client, "in_process", False)
 
     def _fault(self, error: Exception) -> Exception:
         """What to raise in place of an error of the client."""

@@ -7,9 +7,9 @@ stays finite and precise for every cosine in [-1, 1]: bounds of each part are kn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoded import EncodedQuery
@@ -29,7 +29,7 @@ from qdrant_lcse.expressions import (
     times,
 )
 
-__all__ = ["Term", "leaf_term", "mean_term", "truth_term"]
+__all__ = ["Evidence", "Term", "evidence_of", "log_ratio", "mean_term", "truth_term"]
 
 LARGEST_EXPONENT = 650.0
 """Natural logarithms of what may appear in a formula: float64 ends at 709."""
@@ -40,7 +40,7 @@ BLEND = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """A truth, as its logit or its inverse odds, and the range its logit cannot leave."""
+    """A truth as its logit or its inverse odds, of which one is given, and the range its logit cannot leave."""
 
     low: float
     high: float
@@ -52,25 +52,53 @@ class Term:
         """How far from zero the logit can be."""
         return max(abs(self.low), abs(self.high))
 
-    @property
+    @cached_property
     def logit(self) -> Expression:
         """ln(p / (1 - p))."""
         return self.known_logit if self.known_logit is not None else negative(ln(self.inverse))
 
-    @property
+    @cached_property
     def inverse(self) -> Expression:
-        """Inverse odds (1 - p) / p."""
-        if self.known_inverse is not None:
-            return self.known_inverse
-        return _exp(negative(self.logit), self.reach)
+        """Inverse odds w = (1 - p) / p."""
+        return self.known_inverse if self.known_inverse is not None else _exp(negative(self.logit), self.reach)
 
-    @property
-    def odds(self) -> Expression:
-        """Odds p / (1 - p)."""
-        return _exp(self.logit, self.reach) if self.known_logit is not None else over(1.0, self.inverse)
+    def opposite(self) -> Term:
+        """NOT."""
+        if self.known_logit is not None:
+            return Term(-self.high, -self.low, known_logit=negative(self.known_logit))
+        return Term(-self.high, -self.low, known_inverse=over(1.0, self.inverse))
 
 
-def leaf_term(place: int, scale: float, length: float, encoded: EncodedQuery) -> Term:
+@dataclass(frozen=True, eq=False)
+class Evidence(Term):
+    """The truth of one concept: its logit grows in proportion to a similarity.
+
+    Attributes:
+        place: which of the formula's similarities.
+        slope: by how much the logit grows with it.
+        offset: the logit where it is zero.
+    """
+
+    place: int = 0
+    slope: float = 0.0
+    offset: float = 0.0
+
+    @cached_property
+    def logit(self) -> Expression:
+        """ln(p / (1 - p))."""
+        return plus(times(self.slope, f"$score[{self.place}]"), self.offset)
+
+    @cached_property
+    def inverse(self) -> Expression:
+        """Inverse odds w = (1 - p) / p."""
+        return _exp(self.opposite().logit, self.reach)
+
+    def opposite(self) -> Evidence:
+        """NOT."""
+        return Evidence(-self.high, -self.low, place=self.place, slope=-self.slope, offset=-self.offset)
+
+
+def evidence_of(place: int, scale: float, length: float, encoded: EncodedQuery) -> Evidence:
     """The evidence of one concept.
 
     Args:
@@ -81,10 +109,17 @@ def leaf_term(place: int, scale: float, length: float, encoded: EncodedQuery) ->
     """
     mu, beta = encoded.calibration.mu, encoded.calibration.beta
     reach = beta * (abs(mu) + 1.001 * length)
-    return Term(-reach, reach, known_logit=plus(times(beta * scale, f"$score[{place}]"), -beta * mu))
+    return Evidence(-reach, reach, place=place, slope=beta * scale, offset=-beta * mu)
 
 
-def truth_term(tree: Query, terms: dict[str, Term], config: ScoringConfig) -> Term:
+def log_ratio(above: Term, below: Term) -> Expression:
+    """How much larger the logit of `above` is than that of `below`; one logarithm where their ratio cannot overflow."""
+    if above.reach + below.reach <= LARGEST_EXPONENT:
+        return ln(over(below.inverse, above.inverse))
+    return plus(above.logit, negative(below.logit))
+
+
+def truth_term(tree: Query, terms: Mapping[str, Term], config: ScoringConfig) -> Term:
     """The truth of a canonical tree over the evidence of its concepts.
 
     Raises:
@@ -92,7 +127,7 @@ def truth_term(tree: Query, terms: dict[str, Term], config: ScoringConfig) -> Te
     """
     return fold(
         tree,
-        lambda text, negated: _opposite(terms[text]) if negated else terms[text],
+        lambda text, negated: terms[text].opposite() if negated else terms[text],
         lambda group, parts: _combined(group, parts, config),
     )
 
@@ -102,16 +137,10 @@ def _combined(group: Group, parts: list[Term], config: ScoringConfig) -> Term:
         return mean_term(parts)
     conjunction = isinstance(group, And)
     if config.aggregator == "probabilistic":
-        return _product(parts) if conjunction else _opposite(_product([_opposite(part) for part in parts]))
+        return _product(parts) if conjunction else _product([part.opposite() for part in parts]).opposite()
     if config.aggregator == "minmax":
         return _extreme(parts, smallest=conjunction)
     return _power_mean(parts, config.gamma_and if conjunction else config.gamma_or)
-
-
-def _opposite(term: Term) -> Term:
-    if term.known_logit is not None:
-        return Term(-term.high, -term.low, known_logit=negative(term.known_logit))
-    return Term(-term.high, -term.low, known_inverse=over(1.0, term.inverse))
 
 
 def _power_mean(parts: Sequence[Term], gamma: float) -> Term:
@@ -147,13 +176,18 @@ def _inverse_power_mean(parts: Sequence[Term], gamma: float) -> Expression:
 
 
 def mean_term(parts: Sequence[Term]) -> Term:
-    """The plain mean of probabilities: mean (1 - p) over mean p, each from its own side."""
+    """The plain mean of probabilities: mean (1 - p) over mean p, with 1 - p = w / (1 + w) and p = 1 / (1 + w)."""
     if len(parts) == 1:
         return parts[0]
-    absent = plus(*(over(1.0, plus(1.0, part.odds)) for part in parts))
-    present = plus(*(over(1.0, plus(1.0, part.inverse)) for part in parts))
     low, high = min(part.low for part in parts), max(part.high for part in parts)
-    return Term(low, high, known_logit=plus(ln(present), negative(ln(absent))))
+    inverse = [part.inverse for part in parts]
+    if len(parts) == 2 and sum(part.reach for part in parts) <= LARGEST_EXPONENT:  # over one denominator
+        both = plus(*inverse)
+        return Term(low, high, known_inverse=over(plus(both, times(2.0, *inverse)), plus(2.0, both)))
+    grown = [plus(1.0, w) for w in inverse]
+    absent = plus(*(over(w, one) for w, one in zip(inverse, grown, strict=True)))
+    present = plus(*(over(1.0, one) for one in grown))
+    return Term(low, high, known_inverse=over(absent, present))
 
 
 def _product(parts: Sequence[Term]) -> Term:

@@ -143,6 +143,19 @@ def test_a_picture_that_moved_gets_its_new_path(folder: Path, tmp_path: Path, em
     client.close()
 
 
+def test_a_picture_that_moved_gets_the_payload_of_its_new_path(folder: Path) -> None:
+    client = QdrantClient(":memory:")
+
+    def index() -> None:
+        index_images(client, "photos", folder, ENCODER, payload=lambda path: {"name": path.stem}, progress=False)
+
+    index()
+    (folder / "1.png").rename(folder / "renamed.png")
+    index()
+    payloads = [record.payload or {} for record in client.scroll("photos", limit=100)[0]]
+    assert {payload["name"] for payload in payloads} == {Path(payload["path"]).stem for payload in payloads}
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_of_equal_pictures_the_first_names_the_path(tmp_path: Path, together: bool) -> None:
     client, paths = QdrantClient(":memory:"), [tmp_path / "a.png", tmp_path / "b.png"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from qdrant_lcse import AsyncLogicSearch, Hits, LogicSearch
 from qdrant_lcse.embedded import EmbeddedClient
 from qdrant_lcse.options import QueryOptions
 
-from lcse_plugins import Calibration, Concept, LogicScorer, VectorPool
+from lcse_plugins import Calibration, Concept, LogicScorer, Query, VectorPool
 from lcse_plugins.errors import CollectionError, InvalidOption
 from lcse_plugins.testing import ToyEncoder
 from tests.qdrant.backends import ENCODER, OPERATORS, PERSON, SCORER, UMBRELLA, fill, image_vectors
@@ -78,6 +80,47 @@ def test_hits_can_be_made_by_hand() -> None:
     ranking = SCORER.rank(BUT_NOT, VECTORS[:1])
     seen = Hits([point], True, ranking.parse, "client", find_ranking=lambda: ranking)
     assert "umbrella" in seen.explain()
+
+
+@pytest.mark.parametrize("query", [BUT_NOT, ~PERSON])
+def test_hits_travel_with_their_evidence(search: LogicSearch, query: Query) -> None:
+    hits = search.query(query, limit=3, candidates=900)
+    for other in (pickle.loads(pickle.dumps(hits)), copy.deepcopy(hits), copy.copy(hits)):
+        assert (other.points, other.exact, other.parse, other.execution) == (
+            hits.points,
+            hits.exact,
+            hits.parse,
+            hits.execution,
+        )
+        assert other.explain() == hits.explain()
+
+
+def test_hits_made_without_evidence_travel_too() -> None:
+    hits = Hits([models.ScoredPoint(id=1, version=0, score=0.5)], True, SCORER.encode(BUT_NOT).parse, "client")
+    assert pickle.loads(pickle.dumps(hits)).points == hits.points
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"path": "album/rome.jpg"},
+        {"page_content": "album/rome.jpg", "metadata": {}},
+        {"page_content": "Rome at night", "metadata": {"source": "album/rome.jpg"}},
+        {"_node_content": '{"class_name": "ImageNode", "image_path": "album/rome.jpg", "metadata": {}}'},
+    ],
+)
+def test_explain_names_the_picture_whoever_stored_it(payload: dict[str, Any]) -> None:
+    client = QdrantClient(":memory:")
+    params = models.VectorParams(size=VECTORS.shape[1], distance=models.Distance.COSINE)
+    client.create_collection("photos", vectors_config=params)
+    client.upsert("photos", [models.PointStruct(id=1, vector=VECTORS[0].tolist(), payload=payload)])
+    assert LogicSearch(client, "photos", SCORER).query(BUT_NOT).explain().startswith("rome.jpg: score")
+
+
+def test_says_whether_the_database_runs_in_this_process(search: LogicSearch, tmp_path: Path) -> None:
+    assert search.in_process
+    assert LogicSearch(EmbeddedClient(tmp_path), "photos", SCORER).in_process
+    assert not LogicSearch(QdrantClient("http://localhost:1", check_compatibility=False), "photos", SCORER).in_process
 
 
 def test_a_small_collection_is_scored_whole(client: QdrantClient) -> None:
