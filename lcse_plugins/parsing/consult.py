@@ -11,11 +11,14 @@ import random
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lcse_plugins.errors import InvalidOption, ParserOutputError, ParserUnavailable
 from lcse_plugins.parsing.grounding.belief import ungrounded
 from lcse_plugins.query import Query
+
+if TYPE_CHECKING:
+    from lcse_plugins.parsing.schema import WireQuery
 
 __all__ = [
     "DEFAULT_PATIENCE",
@@ -31,8 +34,8 @@ __all__ = [
 MAX_QUESTION = 2000
 """Characters of a query that a model is asked about; longer ones are not a search someone typed."""
 
-Reply: TypeAlias = Any
-"""What a model gave: JSON text, its decoded form, or a wire model."""
+Reply: TypeAlias = "str | WireQuery"
+"""What a model gave: JSON text, or what a host's structured output made of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +97,7 @@ def consult(
     patience: Patience = DEFAULT_PATIENCE,
     decode: Callable[[Reply], Query],
     clock: Callable[[], float] = time.monotonic,
-) -> Generator[Question | Pause, Reply, Query]:
+) -> Generator[Question | Pause, Any, Query]:
     """The conversation about one query; returns a tree that is grounded in it.
 
     Raises:
@@ -133,4 +136,4 @@ def consult(
 
 
 def _as_text(reply: Reply) -> str:
-    return reply if isinstance(reply, str) else getattr(reply, "model_dump_json", reply.__repr__)()
+    return reply if isinstance(reply, str) else reply.model_dump_json()

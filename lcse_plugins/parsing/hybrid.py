@@ -32,12 +32,12 @@ class HybridParser:
             QuerySyntaxError: the text is in the explicit language and breaks its grammar; no model is asked to guess.
         """
         parse = self.grammar.read(text)
-        return parse if self.grammar.is_sure(parse) else read_with(self.llm, text)
+        return parse if parse.sure else read_with(self.llm, text)
 
     async def aread(self, text: str) -> Parse:
         """`read` without blocking."""
         parse = self.grammar.read(text)
-        return parse if self.grammar.is_sure(parse) else await aread_with(self.llm, text)
+        return parse if parse.sure else await aread_with(self.llm, text)
 
     def close(self) -> None:
         """Close what the model's parser keeps open, if it does."""

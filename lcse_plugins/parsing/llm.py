@@ -21,7 +21,7 @@ from lcse_plugins.errors import (
 )
 from lcse_plugins.parsing.consult import Patience, Pause, Question, Reply, consult
 from lcse_plugins.parsing.grounding.belief import locate
-from lcse_plugins.parsing.grounding.languages import is_foreign
+from lcse_plugins.parsing.grounding.languages import drops_a_cue, is_foreign
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, check_text, read_with, taken_whole
 from lcse_plugins.parsing.service.faults import as_fault
 from lcse_plugins.query import Query, contradictions, is_constrained
@@ -133,15 +133,18 @@ class LLMQueryParser(ABC):
         except (ParserOutputError, ParserUnavailable) as error:
             return await self._afailed(text, error)
 
-    def _take(self, step: Question | Pause) -> Reply:
+    def _take(self, step: Question | Pause) -> Reply | None:
+        """The reply to a question; nothing after a pause."""
         if isinstance(step, Question):
             return self._ask(step)
-        return time.sleep(step.seconds)
+        time.sleep(step.seconds)
+        return None
 
-    async def _atake(self, step: Question | Pause) -> Reply:
+    async def _atake(self, step: Question | Pause) -> Reply | None:
         if isinstance(step, Question):
             return await asyncio.wait_for(self._aask(step), step.time_limit)
-        return await asyncio.sleep(step.seconds)
+        await asyncio.sleep(step.seconds)
+        return None
 
     def _failed(self, text: str, error: ParserOutputError | ParserUnavailable) -> Parse:
         second: LcseError | None = None
@@ -184,7 +187,7 @@ def _why(error: ParserOutputError | ParserUnavailable) -> str:
 def parse_of(query: Query, text: str, *, parser: str) -> Parse:
     """The parse of `text` whose tree is already known."""
     notes = [f"contradiction: {concept} and not {concept}" for concept in contradictions(query)]
-    if is_constrained(query) and is_foreign(text):
+    if (is_constrained(query) or drops_a_cue(query, text)) and is_foreign(text):
         notes.append("the query is not in English: that it means this is the model's word")
     return Parse(
         text=text,

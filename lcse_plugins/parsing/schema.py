@@ -13,8 +13,6 @@ tree is checked here, with words a model can act on.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -211,33 +209,23 @@ def encode(query: Query) -> str:
     return to_wire(query).model_dump_json()
 
 
-def decode(reply: str | Mapping[str, Any] | WireQuery | WireFlat) -> Query:
-    """The tree of a model's reply, in the node form or the flat form.
+def decode(reply: str | WireQuery) -> Query:
+    """The tree of a model's reply: its nodes, or JSON text in the node form or the flat form.
 
     Raises:
         ParserOutputError: the reply is no JSON, not of either form, or not a tree; it carries the reply.
     """
-    raw = reply if isinstance(reply, str) else None
+    text = reply if isinstance(reply, str) else reply.model_dump_json()
     try:
-        if isinstance(reply, WireQuery):
-            raw = reply.model_dump_json()
-            return from_wire(reply)
-        if isinstance(reply, WireFlat):
-            raw = reply.model_dump_json()
-            return _from_flat(reply)
-        data = reply_json(reply) if isinstance(reply, str) else reply
-        raw = raw or json.dumps(data, default=str)
-        if isinstance(data, Mapping) and "nodes" not in data and "concepts" in data:
-            return _from_flat(WireFlat.model_validate(data))
-        return from_wire(WireQuery.model_validate(data))
+        return _from_text(reply) if isinstance(reply, str) else from_wire(reply)
     except ValidationError as error:
-        raise ParserOutputError(complaint(error), reply=raw) from error
+        raise ParserOutputError(complaint(error), reply=text) from error
     except QueryError as error:
-        raise ParserOutputError(str(error), reply=raw) from error
+        raise ParserOutputError(str(error), reply=text) from error
     except ParserOutputError as error:
-        raise ParserOutputError(error.reason, reply=raw) from error
+        raise ParserOutputError(error.reason, reply=text) from error
     except ValueError as error:
-        raise ParserOutputError("the reply is not JSON", reply=raw) from error
+        raise ParserOutputError("the reply is not JSON", reply=text) from error
 
 
 def complaint(error: Exception) -> str:
@@ -247,6 +235,13 @@ def complaint(error: Exception) -> str:
         where = ".".join(map(str, first["loc"])) or "the reply"
         return f"{where}: {first['msg']}"
     return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def _from_text(text: str) -> Query:
+    data = reply_json(text)
+    if isinstance(data, dict) and "nodes" not in data and "concepts" in data:
+        return _from_flat(WireFlat.model_validate(data))
+    return from_wire(WireQuery.model_validate(data))
 
 
 def _from_flat(flat: WireFlat) -> Query:

@@ -266,6 +266,26 @@ def test_logic_in_another_language_is_the_models_word(server: ScriptedServer, ba
     assert found.notes == ("the query is not in English: that it means this is the model's word",)
 
 
+@pytest.mark.parametrize(
+    ("text", "reply", "noted"),
+    [
+        ("playa sin gente", "playa", True),
+        ("Strand ohne Menschen", "Strand", True),
+        ("没有人的街道", "街道", True),
+        ("playa sin gente", "playa sin gente", False),
+        ("un perro en la playa", "perro en la playa", False),
+        ("une personne sur la plage", "personne sur la plage", False),
+    ],
+)
+def test_that_a_cue_of_another_language_means_nothing_is_the_models_word(
+    server: ScriptedServer, base_url: str, text: str, reply: str, noted: bool
+) -> None:
+    server.knows({text: Concept(reply)})
+    with OpenAIParser("m", base_url=base_url) as parser:
+        found = parser.read(text)
+    assert (found.query, found.error, len(found.notes)) == (Concept(reply), None, noted)
+
+
 async def test_a_reply_in_parts_is_joined(server: ScriptedServer, base_url: str, read: Read) -> None:
     reply = encode(TREE)
     server.fails(TEXT, [says([{"type": "text", "text": reply[:9]}, {"type": "text", "text": reply[9:]}])])

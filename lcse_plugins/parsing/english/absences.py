@@ -7,12 +7,14 @@ from functools import lru_cache
 
 from lcse_plugins.parsing.english.items import NEGATIONS, Item, is_words
 from lcse_plugins.parsing.english.lexicon import Lexicon
+from lcse_plugins.parsing.english.names import may_be_free, may_be_noun
+from lcse_plugins.parsing.english.orders import may_end_thing
+from lcse_plugins.parsing.english.senses import Answer
 from lcse_plugins.parsing.english.words import Chunk, Word
 
-__all__ = ["absence_length", "left_out_length", "put_absent"]
+__all__ = ["absence_length", "is_free", "left_out_length", "put_absent"]
 
 _JOINTS = frozenset({"and", "or", "but", "nor", "exclusive"})
-_BE = frozenset({"is", "are", "was", "were"})
 _LONGEST_CLOSING = 5
 
 
@@ -22,15 +24,18 @@ def absence_length(words: Sequence[Word], low: Sequence[str], at: int, lexicon: 
     end = at + length
     if not length or (low[end - 1] == "not" and lexicon.cues.match(low, end - 1)[1] == "emphatic"):
         return 0  # "is not missing"
-    if low[end : end + 2] in (["from", "the"], ["from", "a"], ["from", "this"]):
+    if low[end - 1] != "not" and low[end : end + 2] in (["from", "the"], ["from", "a"], ["from", "this"]):
         return length + 1
     if _ends_clause(words, end):
         return length
-    if low[end - 1] in ("missing", "absent") and (low[end].endswith("ing") or low[end] in _BE):
+    if low[end - 1] in ("missing", "absent") and (low[end].endswith("ing") or low[end] in lexicon.words("be")):
         return length
     closing = next((k for k in range(1, _LONGEST_CLOSING + 1) if _closes(words, low, end, k, lexicon)), 0)
     _, tag = lexicon.cues.match(low, end)
-    return length + closing if closing or tag in _JOINTS or tag in NEGATIONS else 0
+    if closing or tag in _JOINTS or tag in NEGATIONS:
+        return length + closing
+    lacks = low[end - 1] in ("missing", "absent") and lexicon.cues.match(low, end - 1)[1] != "fixed"
+    return length + 1 if lacks and low[end] in lexicon.words("preposition") and end + 1 < len(words) else 0
 
 
 def _ends_clause(words: Sequence[Word], end: int) -> bool:
@@ -54,6 +59,41 @@ def left_out_length(words: Sequence[Word], low: Sequence[str], at: int, operand:
         return 0
     del operand[: verb + 1]
     return length
+
+
+def is_free(low: Sequence[str], at: int, lexicon: Lexicon) -> Answer:
+    """Whether the word at `at` is the `free` of `people free beach`, `text free photo`."""
+    if low[at] != "free" or not at or not may_end_thing(low[at - 1], lexicon):
+        return "no"
+    before, after = low[at - 1], low[at + 1] if at + 1 < len(low) else ""
+    unwanted = before in lexicon.words("unwanted")
+    named = unwanted or before in lexicon.words("mover")
+    if f"{before}-free" in lexicon.words("lexical"):
+        return "no"
+    if not after.isalpha():
+        return _ends_free(low[at - 2] if at > 1 else "", lexicon) if named else "no"
+    if after in lexicon.words("sign") or after.endswith("ing"):
+        return "maybe" if unwanted or before in lexicon.words("stuff") else "no"  # "plastic free packaging"
+    if not may_be_noun(low, at + 1, lexicon):
+        return "no"
+    joined = lexicon.cues.match(low, at + 1)[0] > 0
+    if named:
+        return "yes" if not joined and (unwanted or may_be_free(low, at + 1, lexicon)) else "maybe"
+    return "maybe" if not joined and _may_lack(after, before, lexicon) else "no"
+
+
+def _ends_free(before: str, lexicon: Lexicon) -> Answer:
+    """The answer at the end, by what stands in front of the thing: `a beach, | people free`, `setting a | dog free`."""
+    if before == ",":
+        return "yes"
+    return "no" if before in lexicon.words("quantity") or before.endswith("ing") else "maybe"
+
+
+def _may_lack(host: str, thing: str, lexicon: Lexicon) -> bool:
+    """Whether a host may be free of a thing, and does not go free itself: `rust free car`, not `football free kick`."""
+    if host in lexicon.words("given free") or (len(thing) > 5 and thing.endswith(("ing", "ed"))):
+        return False
+    return thing not in lexicon.words("adjective") or thing in lexicon.words("stuff")
 
 
 def put_absent(items: list[Item], thing: Chunk, lexicon: Lexicon) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lcse_plugins.parsing.english.items import GROUPS, NEGATIONS, Item, is_words, negation_of, tag_at
 from lcse_plugins.parsing.english.phrases import Cut, Phrases
+from lcse_plugins.parsing.english.reach import negation_goes_on
 from lcse_plugins.parsing.english.words import Chunk
 
 __all__ = ["end_keywords", "give_back", "give_to_pictures"]
@@ -20,27 +21,34 @@ def end_keywords(items: list[Item], phrases: Phrases) -> list[Item]:
         out.append(item)
         if not at or not is_words(items, at) or len(items[at - 1].words) != 1:
             continue
-        led = items[at - 2].words if is_words(items, at - 2) else []
-        if items[at - 1].tag == "no" and (end := _keyword_end(items, at, led, phrases)):
+        cue, led = items[at - 1], items[at - 2].words if is_words(items, at - 2) else []
+        if cue.tag == "no":
+            end, doubtful = _keyword_end(items, at, led, phrases)
+        else:
+            end = phrases.quality_end(item.words) if cue.tag == "not" else 0
+            doubtful = end > 0
+        if end:
             out[-1:] = [Item("words", item.words[:end], doubtful=True), Item("words", item.words[end:])]
-        elif (
-            items[at - 1].tag == "not"
-            and led
-            and led[-1].low in ("a", "an")
-            and phrases.starts_with_attribute(item.words)
-        ):
+        elif doubtful:
+            out[-1] = replace(item, doubtful=True)
+        elif cue.tag == "not" and led and led[-1].low in ("a", "an") and phrases.starts_with_attribute(item.words):
             end = phrases.count_attributes(item.words)
-            out[-3:] = [Item("words", [*led, *item.words[end:]]), items[at - 1], Item("words", item.words[:end])]
+            out[-3:] = [Item("words", [*led, *item.words[end:]]), cue, Item("words", item.words[:end])]
     return out
 
 
-def _keyword_end(items: list[Item], at: int, led: Chunk, phrases: Phrases) -> int:
-    """Where the keywords at `at` go on behind what is absent; 0 in a list, and in a phrase that `led` up to them."""
-    if tag_at(items, at + 1) in ("and", "or", "nor"):  # "no cats dogs or birds"
-        return 0
-    end = phrases.keyword_split(items[at].words)
-    phrase = len(phrases.without_dangling(led)) < len(led)  # "a plate with no eggs benedict"
-    return 0 if phrase and not phrases.starts_with_attribute(items[at].words[end:]) else end
+def _keyword_end(items: list[Item], at: int, led: Chunk, phrases: Phrases) -> tuple[int, bool]:
+    """Where the keywords at `at` go on behind what is absent, and whether one may doubt that they do or do not.
+
+    They do not in a list (`no cats dogs or birds`), and in a phrase that `led` up to them (`a plate with no eggs
+    benedict`).
+    """
+    words = items[at].words
+    end = phrases.keyword_split(words)
+    keywords = len(phrases.without_dangling(led)) == len(led)
+    if tag_at(items, at + 1) in ("and", "or", "nor") or not (keywords or phrases.starts_with_attribute(words[end:])):
+        end = 0
+    return end, end > 0 or (keywords and phrases.may_go_on(words))
 
 
 def give_to_pictures(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -78,6 +86,7 @@ def give_back(items: list[Item], phrases: Phrases) -> list[Item]:
         hosts[len(out) - 1] = place
         listed = item.tag in ("no", "without", "not", "neither") and is_words(items, at)
         if not listed or not is_words(out, place) or not phrases.content(out[place].words):
+            out[-1] = replace(item, doubtful=item.doubtful or (item.order and listed and _may_take(items[at], phrases)))
             continue
         host, thing = out[place], items[at].words
         words = host.words
@@ -89,6 +98,11 @@ def give_back(items: list[Item], phrases: Phrases) -> list[Item]:
         out.extend(given.kept)
         at = given.end
     return out
+
+
+def _may_take(item: Item, phrases: Phrases) -> bool:
+    """Whether it is named from where a thing is to be taken: `(remove) people from beach photos`."""
+    return any(word.low == "from" for word in phrases.without_closing(item.words, absent=True))
 
 
 class _Given(NamedTuple):
@@ -112,17 +126,29 @@ def _given_back(items: list[Item], at: int, phrases: Phrases) -> _Given:
         return _Given([], [], at, first.doubtful)
     cut = phrases.split_reach(phrases.without_request(items[last].words))
     if cut.rest:  # "without a hat or a shirt | in a park"
-        return _Given([*items[at:last], Item("words", cut.reach)], cut.rest, last + 1, cut.doubtful)
+        doubtful = cut.doubtful or _may_be_wish(items, at, last, cut.reach, phrases)
+        return _Given([*items[at:last], Item("words", cut.reach)], cut.rest, last + 1, doubtful)
     return _from_clause(items, at, last, cut.doubtful)
 
 
-def _last_of_list(items: list[Item], at: int, phrases: Phrases) -> int:
+def _last_of_list(items: list[Item], first: int, phrases: Phrases) -> int:
     """Where the last thing of the list stands: `no boats, cars or | people`, and not `no boats, | at night`."""
-    while tag_at(items, at + 1) in ("or", "nor", "comma") and is_words(items, at + 2):
+    at = first
+    while tag_at(items, at + 1) in ("or", "nor", "comma", "and") and is_words(items, at + 2):
         if tag_at(items, at + 1) == "comma" and phrases.sets_scene(items[at + 2].words):
+            break
+        if tag_at(items, at + 1) == "and" and not negation_goes_on(items, first - 1, at + 1, phrases)[0]:
             break
         at += 2
     return at
+
+
+def _may_be_wish(items: list[Item], at: int, last: int, thing: Chunk, phrases: Phrases) -> bool:
+    """Whether the last thing of a list may be wanted where it is: `without a hat and | a dog on a leash`."""
+    joints = [item.tag for item in items[at + 1 : last : 2]]
+    if joints[-1] != "and":
+        return False
+    return joints.count("and") > 1 or (phrases.moves(thing) and not phrases.moves(items[at].words))
 
 
 def _from_first(items: list[Item], at: int, cut: Cut) -> _Given:

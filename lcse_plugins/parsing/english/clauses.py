@@ -30,14 +30,15 @@ def settle(items: list[Item], phrases: Phrases) -> list[Item]:
     """The items with every operator either certain or turned into words."""
     items = _parentheses(items, phrases)
     items = _commas_before(items)
-    items = join_attributes(_groups(items, phrases), phrases)
+    items = _some_of_many(_groups(items, phrases), phrases)
+    items = join_attributes(items, phrases)
     items = _absence(items, phrases)
     items = _contrast(items, phrases)
     items = _exceptions(items, phrases)
     items = _permissions(items, phrases)
     items = give_to_pictures(items, phrases)
     items = give_back(end_keywords(items, phrases), phrases)
-    return read_commas(join_or_describe(items, phrases))
+    return read_commas(join_or_describe(items, phrases), phrases)
 
 
 def _merged(items: Sequence[Item]) -> list[Item]:
@@ -166,6 +167,16 @@ def _ahead(items: Sequence[Item], at: int, phrases: Phrases) -> list[Tag]:
 def _begins_anew(items: Sequence[Item], at: int, phrases: Phrases) -> bool:
     """Whether a negation, or a thing with its own article, stands here."""
     return is_negation(items, at) or (is_words(items, at) and phrases.starts_with_determiner(items[at].words))
+
+
+def _some_of_many(items: list[Item], phrases: Phrases) -> list[Item]:
+    """Doubt a negation that speaks of some of the things in front only: `two men, one | without a hat`."""
+    out = list(items)
+    for at in range(1, len(items)):
+        led = is_negation(items, at) and is_words(items, at - 1)
+        if led and phrases.names_some(items[at - 1].words, apart=at > 1):
+            out[at] = replace(items[at], doubtful=True)
+    return out
 
 
 def _absence(items: list[Item], phrases: Phrases) -> list[Item]:

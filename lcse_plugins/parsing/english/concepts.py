@@ -28,12 +28,14 @@ class ConceptMaker:
         self.spans: dict[str, tuple[int, int]] = {}
         self.unread: dict[str, None] = {}
         self.ambiguous = ambiguous
+        self._parts: dict[bool, set[tuple[str, ...]]] = {True: set(), False: set()}
 
     def concept(self, chunk: Chunk, *, absent: bool = False) -> Concept | None:
         """The thing that the chunk names, without article and filler; None when it names nothing."""
         words = self._content(chunk, absent=absent) or (self._phrases.picture_words(chunk) if absent else [])
         if not words:
             return None
+        self._note_parts(words, absent=absent)
         if len(words) == 1 and words[0].kind == "quoted" and words[0].low[1:-1].strip():
             return self._made(words, words[0].low[1:-1])
         return self._made(words, join(self._text, words))
@@ -41,6 +43,8 @@ class ConceptMaker:
     def concepts(self, chunks: list[Chunk], *, absent: bool = False, marked: bool = False) -> list[Concept | None]:
         """The things of a list, each with what is said of all of them."""
         if len(chunks) > 1:
+            if absent:
+                chunks = [self._phrases.without_closing(chunk, absent=True) for chunk in chunks]
             chunks, doubtful = self._phrases.share(chunks, marked=marked)
             self.ambiguous |= doubtful
         return [self.concept(chunk, absent=absent) for chunk in chunks]
@@ -66,6 +70,15 @@ class ConceptMaker:
             ):  # else "a filter" would be a request
                 break
         return words
+
+    def _note_parts(self, words: Chunk, *, absent: bool) -> None:
+        """Doubt that a thing is absent from all that is shown, where one of them has it.
+
+        `a man with a hat and a man without a hat`.
+        """
+        parts = {self._phrases.one_of(words)} if absent else self._phrases.parts(words)
+        self.ambiguous |= not parts.isdisjoint(self._parts[not absent])
+        self._parts[absent] |= parts
 
     def note_cues(self, words: Chunk) -> None:
         """Remember the cues among words that are not taken as logic."""

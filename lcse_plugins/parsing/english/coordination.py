@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from lcse_plugins.parsing.english.items import GROUPS, NEGATIONS, Item, is_negation, is_words, tag_at
+from lcse_plugins.parsing.english.items import GROUPS, NEGATIONS, Item, Tag, is_negation, is_words, negation_of, tag_at
 from lcse_plugins.parsing.english.phrases import Phrases
 from lcse_plugins.parsing.english.words import Chunk
 
@@ -14,6 +14,8 @@ __all__ = ["join_attributes", "join_or_describe", "read_commas"]
 
 _ONLY = frozenset({"only", "just"})
 _BE = frozenset({"is", "are", "was", "were", "be", "been"})
+_FAR = 20
+_NARROWING = frozenset({"preferably", "ideally", "specifically", "namely", "maybe", "perhaps", "possibly", "like"})
 
 
 def join_attributes(items: list[Item], phrases: Phrases) -> list[Item]:
@@ -76,7 +78,7 @@ def join_or_describe(items: list[Item], phrases: Phrases) -> list[Item]:
         reached = before in NEGATIONS or (reached and before in ("words", "or", "nor"))  # "no cars or | buses, trees"
         scoped = reached or before in GROUPS
         end = at
-        while is_words(items, end) and tag_at(items, end + 1) in ("and", "comma") and is_words(items, end + 2):
+        while _row_goes_on(items, end, before, phrases):
             end += 2
         if scoped or end == at or not is_words(items, at):
             if scoped and end > at:
@@ -87,9 +89,23 @@ def join_or_describe(items: list[Item], phrases: Phrases) -> list[Item]:
                 at += 1
             continue
         run = items[at : end + 1]
-        out.extend(_glued(run, phrases))
+        chosen = tag_at(items, end + 1) == "or" and _lists_sorts(run, phrases)
+        out.extend(run if chosen else _glued(run, phrases))
         at = end + 1
     return out
+
+
+def _row_goes_on(items: Sequence[Item], at: int, before: str, phrases: Phrases) -> bool:
+    """Whether a joint and a thing follow the thing at `at`; not in `a car, red or blue, | parked in a street`."""
+    if not is_words(items, at) or tag_at(items, at + 1) not in ("and", "comma") or not is_words(items, at + 2):
+        return False
+    return before != "or" or not (phrases.says_sort(items[at].words) and phrases.sets_scene(items[at + 2].words))
+
+
+def _lists_sorts(run: list[Item], phrases: Phrases) -> bool:
+    """Whether commas alone list attributes, of a thing in front or of one to come: `red, blue` (or green cars)."""
+    listed = all(joint.tag == "comma" for joint in run[1::2])
+    return listed and all(phrases.is_only_attributes(item.words) for item in run[2::2])
 
 
 def _glued(run: list[Item], phrases: Phrases) -> list[Item]:
@@ -128,7 +144,7 @@ def _balanced(items: Sequence[Item], at: int) -> bool:
     return left and is_words(items, at + 1) and tag_at(items, at + 2) == "but" and is_negation(items, at + 3)
 
 
-def read_commas(items: list[Item]) -> list[Item]:
+def read_commas(items: list[Item], phrases: Phrases) -> list[Item]:
     """Say of every comma what it stands for: `and`, `or`, a weaker `and` or `or`, or nothing but a list."""
     out = list(items)
     for at in range(len(items) - 1, -1, -1):
@@ -143,7 +159,42 @@ def read_commas(items: list[Item]) -> list[Item]:
                 item.tag = "weak and" if item.tag == "and" else "weak or"
         elif item.tag == "comma" and is_words(out, at + 1):
             closing = tag_at(out, at + 2) if out[at + 1].words[0].low not in _ONLY else ""  # ", only birds or fish"
-            out[at] = Item(closing if closing in ("and", "or", "nor") else "list", item.words)
+            if closing == "or":
+                out[at] = Item(_before_choice(out, at, phrases), item.words)
+            else:
+                out[at] = Item(closing if closing in ("and", "nor") else "list", item.words)
         elif item.tag == "comma":
             out[at] = Item("weak and", item.words)
     return out
+
+
+def _before_choice(items: list[Item], at: int, phrases: Phrases) -> Tag:
+    """What the comma in front of a choice stands for: `cats, | dogs or birds`, `a dress, | red or blue`.
+
+    Where one may doubt it, that is noted at the first alternative.
+    """
+    head, first = items[at - 1].words if is_words(items, at - 1) else [], items[at + 1]
+    if not head or phrases.says_sort(head):
+        return "or"
+    choice = [first.words]
+    for place in range(at + 2, at + 2 * _FAR, 2):
+        if tag_at(items, place) != "or" or not is_words(items, place + 1):
+            break
+        choice.append(items[place + 1].words)
+    describes, doubtful = _describe(head, choice, phrases)
+    negated = negation_of(items, at - 1) is not None  # "no cats, black or white"
+    items[at + 1] = replace(first, doubtful=first.doubtful or doubtful or (describes and negated))
+    return "weak and" if describes and not negated else "or"
+
+
+def _describe(head: Chunk, choice: Sequence[Chunk], phrases: Phrases) -> tuple[bool, bool]:
+    """Whether the choice says which sort of the head is meant, and whether one may doubt that it does or does not."""
+    first, last = choice[0], choice[-1]
+    if first[0].low in _NARROWING:  # "a bird, preferably a robin or a sparrow"
+        return True, True
+    if all(map(phrases.says_sort, choice)):
+        return True, any(map(phrases.names_stuff, choice))
+    if phrases.says_sort(first) and not phrases.names_stuff(first):  # "a kitchen, modern or farmhouse"
+        return not phrases.starts_with_attribute(last), True  # unlike "trucks, red or blue cars"
+    rich = all(map(phrases.starts_with_attribute, (first, last))) and not phrases.starts_with_attribute(head)
+    return False, rich and not phrases.starts_with_determiner(first)  # "a woman, red dress or blue dress"

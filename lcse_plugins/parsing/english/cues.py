@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from lcse_plugins.parsing.english.absences import absence_length, left_out_length, put_absent
-from lcse_plugins.parsing.english.items import NEGATIONS, Item, Tag, is_words, negation_of, tag_at
+from lcse_plugins.parsing.english.absences import absence_length, is_free, left_out_length, put_absent
+from lcse_plugins.parsing.english.items import NEGATIONS, Item, Tag, is_words, tag_at
 from lcse_plugins.parsing.english.lexicon import Lexicon
-from lcse_plugins.parsing.english.names import is_title, may_be_free, may_be_noun, may_order, sign_length
-from lcse_plugins.parsing.english.senses import means_it
+from lcse_plugins.parsing.english.names import is_title, may_order, sign_length
+from lcse_plugins.parsing.english.orders import asks_for_absence, may_end_thing
+from lcse_plugins.parsing.english.senses import Answer, means_it
+from lcse_plugins.parsing.english.turns import (
+    asks_anew,
+    is_after_negation,
+    is_after_order,
+    last_before_order,
+    may_begin,
+)
 from lcse_plugins.parsing.english.words import Word
 
 __all__ = ["tag_cues"]
@@ -44,7 +52,7 @@ class _Tagger:
         )  # fmt: skip
         self._word_rules = (
             self._sign, self._absence, self._order, self._fixed, self._example, self._turn, self._cue,
-            self._hyphenated, self._free, self._word,
+            self._hyphenated, self._free, self._non, self._word,
         )  # fmt: skip
 
     def run(self) -> tuple[list[Item], set[Word]]:
@@ -66,7 +74,9 @@ class _Tagger:
         return 0
 
     def _stop(self, at: int) -> int:
-        """The end of a sentence, or a dash."""
+        """The end of a sentence, or a dash; not that of `excl. dogs`."""
+        if at and self._low[at] == "." and _is_short(self._words[at - 1]):
+            return 1
         if self._words[at].kind != "dash" and self._low[at] not in _STOPS:
             return 0
         self._listing = False
@@ -82,7 +92,7 @@ class _Tagger:
         if last.tag in NEGATIONS:
             last.tag = "neither"
             return 1
-        return self._put("stop", at, 1) if self._after_negation() else 0
+        return self._put("stop", at, 1) if is_after_negation(self._items, self._lexicon) else 0
 
     def _mark(self, at: int) -> int:
         """A comma, a parenthesis, the sign of `🚫 no dogs`."""
@@ -110,7 +120,11 @@ class _Tagger:
             length = left_out_length(self._words, self._low, at, operand, self._lexicon)
         else:
             length = absence_length(self._words, self._low, at, self._lexicon)
-        return self._put("absent", at, length) if length else 0
+        if length:
+            self._put("absent", at, length)
+            *_, verb, place = self._low[: at + length]
+            self._items[-1].doubtful = verb in ("missing", "absent") and place != "from"  # "label missing on | bottle"
+        return length
 
     def _order(self, at: int) -> int:
         """A verb that asks for the absence of what follows, or the beginning of a name: `drop tower ride`."""
@@ -118,10 +132,9 @@ class _Tagger:
         if not length:
             return 0
         cue, tag = self._found
-        if length <= cue or tag == "nobody" or not self._begins():
-            return 0
-        if not self._items and not may_order(self._words, at, length, self._lexicon):
-            return self._doubt(at, length)
+        answer = self._asks(at, length) if length > cue and tag != "nobody" else "no"
+        if answer != "yes":
+            return self._doubt(at, length) if answer == "maybe" else 0
         self._put("without", at, length)
         self._items[-1].order = True
         return length
@@ -129,6 +142,8 @@ class _Tagger:
     def _fixed(self, at: int) -> int:
         """A phrase with a cue in it that is none: `salt and pepper`, `is | not missing`, `not only`."""
         length, tag = self._found
+        if tag == "leeway":
+            return self._keep(at, length, known=False)
         if tag in _WHOLE:
             self._listing |= self._low[at : at + length] == ["such", "as"]
             return self._keep(at, length)
@@ -146,12 +161,13 @@ class _Tagger:
     def _turn(self, at: int) -> int:
         """Where a wish begins behind what is not wanted: `no people, | only dogs`, `hate dogs, | love cats`."""
         word = self._words[at]
-        if word.low in ("only", "just") and self._after_negation():
+        includes = word.low == "include" and may_end_thing(self._low[at - 1], self._lexicon)
+        if (includes or word.low in ("only", "just")) and is_after_negation(self._items, self._lexicon):
             return self._put("but", at, 1)
-        if word.low in self._lexicon.words("wish") and self._after_order():
+        if word.low in self._lexicon.words("wish") and is_after_order(self._items):
             self._items[-1] = Item("but", [*self._items[-1].words, word], doubtful=word.low == "like")
             return 1
-        if self._asks_anew(at):  # the request itself is read as words
+        if asks_anew(self._items, self._low, at, self._lexicon):  # the request itself is read as words
             self._put("but", at, 0)
         return 0
 
@@ -176,13 +192,19 @@ class _Tagger:
 
     def _free(self, at: int) -> int:
         """The `free` of `people free beach`; one may doubt that of `kids free meal`."""
-        after_mover = self._low[at] == "free" and at > 0 and self._low[at - 1] in self._lexicon.words("mover")
-        if not after_mover or not may_be_noun(self._low, at + 1, self._lexicon):
-            return 0
-        if not may_be_free(self._low, at + 1, self._lexicon):
-            return self._doubt(at, 1)
+        answer = is_free(self._low, at, self._lexicon)
+        if answer != "yes":
+            return self._doubt(at, 1) if answer == "maybe" else 0
         put_absent(self._items, [], self._lexicon)
         return 1
+
+    def _non(self, at: int) -> int:
+        """`non-white`, of which one may doubt whether it is an absence; not `non-stick`."""
+        names = self._lexicon.words("non")
+        if self._low[at] == "non":
+            return self._keep(at, 2) if not names.isdisjoint(self._low[at + 1 : at + 2]) else 0
+        other = self._low[at].removeprefix("non-")
+        return self._doubt(at, 1) if other != self._low[at] and other not in names else 0
 
     def _word(self, at: int) -> int:
         return self._keep(at, 1, known=False)
@@ -214,8 +236,8 @@ class _Tagger:
         last = self._words[at + length - 1]
         self._put("no", at, length)
         self._items.append(Item("words", [Word("people", last.start, last.end, instead="people")]))
-        said = self._low[at + length : at + length + 1]
-        return length + 1 if said in (["is"], ["are"], ["was"], ["were"]) else length
+        following = self._low[at + length : at + length + 1]
+        return length + len(self._lexicon.words("be").intersection(following))
 
     def _operator(self, tag: Tag, at: int, length: int) -> int:
         self._put(tag, at, length)
@@ -240,37 +262,20 @@ class _Tagger:
         if tag in NEGATIONS and is_title(self._words, at, length, self._lexicon):
             return False
         if self._low[at + length - 1] == "never":
-            return self._begins()
+            return may_begin(self._items)
         return means_it(self._low, at, length, self._lexicon)
 
-    def _begins(self) -> bool:
-        """Whether a request may begin here."""
-        at = len(self._items) - 1
-        if tag_at(self._items, at) == "not" and self._items[at].words[0].low == "do":  # "do not | exclude dogs"
-            at -= 1
-        if at < 0:
-            return True
-        last = self._items[at]
-        if last.tag == "words":
-            return all(word.low in ("please", "i", "you", "can", "could", "also", "then") for word in last.words)
-        return last.tag in ("stop", "comma", "but", "and", "open")
+    def _asks(self, at: int, length: int) -> Answer:
+        """Whether a verb asks for absence here."""
+        if may_begin(self._items):
+            return "yes" if self._items or may_order(self._words, at, length, self._lexicon) else "maybe"
+        last = last_before_order(self._items)
+        if not is_words(self._items, last):
+            return "no"
+        many = tag_at(self._items, last - 1) == "and"
+        return asks_for_absence(self._low, at, length, self._items[last].words, self._lexicon, many=many)
 
-    def _after_negation(self) -> bool:
-        """Whether the operand under way is a negated one: `no people | only dogs`."""
-        last = len(self._items) - 1
-        if tag_at(self._items, last) != "words" or negation_of(self._items, last) is None:
-            return False
-        return self._items[last].words[-1].low not in self._lexicon.words("preposition")  # "dogs with only one eye"
 
-    def _after_order(self) -> bool:
-        """Whether a joint stands behind what a verb excludes: `hate dogs, | love cats`."""
-        last = len(self._items) - 1
-        return tag_at(self._items, last) in ("comma", "stop", "and", "but") and any(item.order for item in self._items)
-
-    def _asks_anew(self, at: int) -> bool:
-        """Whether a request begins behind what was negated: `instead of dogs | show me cats`."""
-        if self._low[at] not in ("show", "find", "give", "bring", "i") or not self._after_negation():
-            return False
-        length, _ = self._lexicon.requests.match(self._low, at)
-        again = any(word.low == "show" for item in self._items if item.tag in NEGATIONS for word in item.words)
-        return at + length < len(self._low) and (length > 1 or (again and self._low[at] == "show"))
+def _is_short(word: Word) -> bool:
+    """Whether a word is an abbreviation that a full stop may end."""
+    return word.low in ("excluding", "including", "without") and word.end - word.start < 5

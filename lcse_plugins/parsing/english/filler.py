@@ -72,19 +72,22 @@ class Filler:
             length -= 1  # "a few"
         if tag == "request" and length == 1:
             after = low[at + 1] if at + 1 < len(low) else ""
+            if after.isalpha() and low[at] in self._lexicon.words("wake"):
+                return 0  # "alexa speaker"
             if after.endswith("ing") or after in self._off or self._lexicon.names.match(low, at)[0]:
                 return 0  # "show jumping", "keep off", "display case"
-            if at and low[at - 1] in ("a", "an", "the"):
+            if at and low[at - 1] in self._lexicon.words("article"):
                 return 0  # "a display of fruit"
         return length
 
     def without_closing(self, chunk: Chunk, *, absent: bool = False) -> Chunk:
         """The chunk without what is said after a thing: `please`, `in the picture`, `is present`."""
         table = self._lexicon.closing_absent if absent else self._lexicon.closing
+        articles = self._lexicon.words("article")
         while len(chunk) > 1:
             low = [word.low for word in chunk]
             length, _ = table.match(low[::-1])
-            if not length or length >= len(chunk) or low[-length - 1] in ("a", "an", "the"):  # "with a present"
+            if not length or length >= len(chunk) or low[-length - 1] in articles:  # "with a present"
                 if (low[-1] == "on" and low[-2] in self._clothing) or (absent and self._stands_in(low)):
                     length = 1
                 else:

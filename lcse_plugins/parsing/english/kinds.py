@@ -195,7 +195,7 @@ class Kinds(Filler):
     def starts_with_predicate(self, chunk: Chunk) -> bool:
         """Whether the chunk begins with a verb or preposition, and so speaks about the phrase in front."""
         low = chunk[0].low if chunk else ""
-        return low.endswith("ing") or low in self._locative or low in ("is", "are", "was", "were")
+        return low.endswith("ing") or low in self._locative or low in self._be
 
     def is_plain_description(self, chunk: Chunk) -> bool:
         """Whether nothing but `with` and `of` holds the chunk together."""

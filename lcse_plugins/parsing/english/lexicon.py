@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from string import ascii_lowercase
 from typing import Any
 
 __all__ = ["Lexicon", "PhraseTable", "lexicon"]
@@ -62,16 +63,17 @@ class Lexicon:
 
     def __init__(self, text: str) -> None:
         self.tables = _read_tables(text)
-        self.spelling = _pairs(self.tables["spelling"])
+        self.spelling = _spelling(self.tables)
         self.contraction = _pairs(self.tables["contraction"])
         self._sets = {name: frozenset(entries) for name, entries in self.tables.items()}
         classes: dict[str, tuple[str, ...]] = {}
-        for name in ("do", "be", "show", "image", "use"):
+        for name in ("do", "be", "show", "image", "use", "wake"):
             for word in self.tables[name]:
                 classes[word] = (*classes.get(word, ()), "{" + name + "}")
         self._classes = classes
-        self.cues = self.phrases("fixed", "emphatic", "exclusive", "exactly one", "not both", "neither", "nobody",
-                                 "no", "without", "not", "nor", "both", "either", "but", "or", "and")  # fmt: skip
+        self.cues = self.phrases("leeway", "fixed", "emphatic", "exclusive", "exactly one", "not both", "neither",
+                                 "nobody", "no", "without", "not", "nor", "both", "either", "but", "or",
+                                 "and")  # fmt: skip
         self.imperative = self.phrases("imperative")
         self.absent = self.phrases("absent")
         self.leading = self.phrases("emphatic", "request", "opening", "determiner")
@@ -111,6 +113,25 @@ def _read_tables(text: str) -> dict[str, tuple[str, ...]]:
 
 def _pairs(entries: Iterable[str]) -> dict[str, str]:
     return {left.strip(): right.strip() for left, _, right in (entry.partition("=") for entry in entries)}
+
+
+def _spelling(tables: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """What people type, and what they mean: the table of spellings, and a slip in a long cue."""
+    spelling = _pairs(tables["spelling"])
+    own = {*tables["repaired"], *tables["no slip"]}
+    slips = {slip: spelling.get(word, word) for word in tables["repaired"] for slip in _typed(word) if slip not in own}
+    return slips | spelling
+
+
+def _typed(word: str) -> Iterator[str]:
+    """The texts that are one letter, or two neighbours in the wrong order, away from a word."""
+    for at in range(len(word) + 1):
+        head, tail = word[:at], word[at:]
+        yield head + tail[1:]
+        yield head + tail[1:2] + tail[:1] + tail[2:]
+        for letter in ascii_lowercase + "-":
+            yield head + letter + tail
+            yield head + letter + tail[1:]
 
 
 @lru_cache(maxsize=1)

@@ -41,7 +41,7 @@ def is_title(words: Sequence[Word], at: int, length: int, lexicon: Lexicon) -> b
     if not at or not words[at].capital or not words[at - 1].capital:
         return False
     end = at + length
-    if end < len(words) and words[end].low in ("a", "an", "the"):
+    if end < len(words) and words[end].low in lexicon.words("article"):
         end += 1
     start = end
     while end < len(words) and words[end].capital:
@@ -77,7 +77,7 @@ def means_none(low: Sequence[str], at: int, lexicon: Lexicon) -> bool:
         return True
     if not before.isalpha():
         return not further.isalpha() or lexicon.cues.match(low, at + 2)[0] > 0
-    return before in lexicon.words("dangling") and before not in ("a", "an", "the")
+    return before in lexicon.words("dangling") - lexicon.words("article")
 
 
 def may_be_noun(low: Sequence[str], at: int, lexicon: Lexicon) -> bool:

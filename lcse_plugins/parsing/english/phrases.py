@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
-from lcse_plugins.parsing.english.kinds import Kinds
+from lcse_plugins.parsing.english.keywords import JOINTS, Keywords
 from lcse_plugins.parsing.english.lexicon import Lexicon
 from lcse_plugins.parsing.english.words import Chunk
 
@@ -23,7 +24,7 @@ class Cut(NamedTuple):
     doubtful: bool
 
 
-class Phrases(Kinds):
+class Phrases(Keywords):
     """Questions about runs of words, answered from the tables."""
 
     def __init__(self, lexicon: Lexicon) -> None:
@@ -32,11 +33,12 @@ class Phrases(Kinds):
         self._pointing = lexicon.words("pointing")
         self._known = self._pointing | lexicon.words("known")
         self._mover = lexicon.words("mover")
-        self._describing = lexicon.words("describing plural")
         self._occasion = lexicon.words("occasion")
         self._setting = lexicon.words("setting")
         self._backdrop = lexicon.words("backdrop")
         self._place = lexicon.words("place")
+        self._scenic = lexicon.words("scenic")
+        self._participle = lexicon.words("participle")
         self._picture = self._image | self._depiction
 
     def split_reach(self, chunk: Chunk) -> Cut:
@@ -50,7 +52,8 @@ class Phrases(Kinds):
             return Cut(chunk, [], doubtful)
         for place in range(1, len(chunk) - 1):
             before, word, follower = (chunk[place + k].low for k in (-1, 0, 1))
-            worn, moves = self._worn(before), before in self._mover
+            worn, mover = self._worn(before), before in self._mover
+            moves = mover and word not in self._scenic
             clause = word in self._verb and word not in self._relative and before not in self._relative
             if clause or (word == "with" and worn):
                 return Cut(chunk[:place], chunk[place:], doubtful)
@@ -60,8 +63,10 @@ class Phrases(Kinds):
                 doubtful |= before not in self._pointer  # "a bottle without a label that is green"
             if word == "where" and before not in self._place:
                 return Cut(chunk[:place], chunk[place:], doubtful)
-            if word == "with" and not moves:
-                doubtful |= not self.is_plural(before)  # "a house with no garage with a pool"
+            doubtful |= word == "with" and not moves  # "a house with no garage with a pool"
+            if self._says_state(chunk, place):
+                end = len(chunk) if moves else place  # "a hall without people dressed in red"
+                return Cut(chunk[:end], chunk[end:], doubtful or not worn or word == "made")
             known = self._pointing if worn else self._known
             if word in self._locative and follower not in known:
                 return Cut(chunk[:place], chunk[place:], doubtful)
@@ -71,8 +76,23 @@ class Phrases(Kinds):
                     return Cut(chunk[:place], chunk[place:], doubtful or where in self._setting)
                 doubtful |= where not in self._backdrop and not self.says_action(chunk)
             if word.endswith("ing") and (worn or self._governs(chunk, place)) and not moves:
-                return Cut(chunk[:place], chunk[place:], doubtful)
-        return Cut(chunk, [], doubtful)
+                return Cut(chunk[:place], chunk[place:], doubtful or mover)
+        acts = len(chunk) > 1 and self._worn(chunk[-2].low) and self.says_action(chunk[-1:])  # "a hat | smiling"
+        return Cut(chunk[:-1], chunk[-1:], doubtful) if acts else Cut(chunk, [], doubtful)
+
+    def _says_state(self, chunk: Chunk, place: int) -> bool:
+        """Whether it is said here how something is: `chained to a fence`, `made of wood`, `painted blue`.
+
+        With something known behind it the words stay together: `without dishes stacked in the sink`.
+        """
+        word, follower = chunk[place].low, chunk[place + 1].low
+        if word not in self._participle and not (word.endswith("ed") and len(word) > 5 and word[-3:] != "eed"):
+            return False
+        if follower not in self._preposition or place + 2 == len(chunk):
+            return follower == "of" or self._is_attribute(follower)
+        if follower not in self._locative or chunk[place + 2].low not in self._known:
+            return chunk[place + 2].low not in self._pointing
+        return self._noun(chunk[place + 2 :]) in self._occasion | self._setting
 
     def depiction_split(self, host: Chunk, chunk: Chunk) -> int:
         """Where it is said what the picture in front shows: `(a photo without) people | of a lake`; 0 when it is not.
@@ -96,48 +116,14 @@ class Phrases(Kinds):
         like = self.content(chunk[:at])
         return at if like and self.find_governor(like) is None and self.starts_with_frame(chunk[at:]) else 0
 
+    def moves(self, chunk: Chunk) -> bool:
+        """Whether the thing that the chunk begins with acts by itself: `people at night`."""
+        return self._noun(self.without_leading(chunk) or chunk) in self._mover
+
     def _noun(self, chunk: Chunk) -> str:
         """The last word of the thing that the chunk begins with."""
         end = self.find_governor(chunk)
         return chunk[end - 1 if end else -1].low
-
-    def keyword_split(self, chunk: Chunk) -> int:
-        """Where a row of keywords goes on behind what is absent: `(no) people | beach`; 0 when it does not.
-
-        Many things, or something worn, have no noun behind them that they describe.
-        """
-        signs = next((k for k, word in enumerate(chunk) if word.kind != "emoji"), 0)  # "🚫🐶 beach"
-        if self.find_governor(chunk) is not None or any(word.kind != "word" or word.instead for word in chunk[signs:]):
-            return 0
-        if signs:
-            return signs
-        for place in range(1, len(chunk)):
-            before, rest = chunk[place - 1].low, chunk[place:]
-            if rest[0].low == "extra":
-                return place
-            many = self.is_plural(rest[-1].low)
-            ends = (self._worn(before) if many else self.is_plural(before)) and before not in self._describing
-            ends |= (self._worn(before) or self.is_plural(before)) and self._is_attribute(rest[0].low)
-            if (
-                ends
-                and not self._is_attribute(before)
-                and not self.starts_with_determiner(rest)
-                and self._ends_in_noun(rest)
-            ):
-                return place
-        return 0
-
-    def _ends_in_noun(self, chunk: Chunk) -> bool:
-        """Whether the chunk ends in a noun, as far as its form tells, and does not speak about what is in front."""
-        low = chunk[-1].low
-        spoken = low.endswith(("ing", "ed", "ly")) or self._is_attribute(low) or low in self._lexicon.words("spoken of")
-        return not spoken and len(self.without_closing([*chunk[:1], *chunk], absent=True)) > len(chunk)
-
-    def _worn(self, low: str) -> bool:
-        """Whether a thing is worn or carried, so that what follows it speaks of the wearer."""
-        return (
-            low in self._clothing or low.removesuffix("s") in self._clothing or low.removesuffix("es") in self._clothing
-        )
 
     def split_possession(self, chunk: Chunk) -> tuple[Chunk, Chunk]:
         """A phrase of a thing, cut into what it is about and what it has: `a pizza with | a slice` (missing)."""
@@ -145,6 +131,24 @@ class Phrases(Kinds):
             if chunk[place].low in ("with", "has", "have", "having", "where"):
                 return chunk[:place], chunk[place + 1 :]
         return [], chunk
+
+    def parts(self, chunk: Chunk) -> set[tuple[str, ...]]:
+        """What the thing of the chunk has or is next to, one of each: `hat`, `bench` of `men with hats on a bench`."""
+        breaks = self._preposition | self._verb | JOINTS | {","}
+        ends = [k for k, word in enumerate(chunk) if word.low in breaks or self.says_action(chunk[k : k + 2])]
+        pieces = (chunk[k + 1 : end] for k, end in pairwise([*ends, len(chunk)]))
+        return {self.one_of(inner) for piece in pieces if (inner := self.content(piece))}
+
+    def one_of(self, chunk: Chunk) -> tuple[str, ...]:
+        """The words of one of the things that the chunk names: `red hat` of `red hats`."""
+        return (*(word.low for word in chunk[:-1]), chunk[-1].low.removesuffix("s"))
+
+    def names_some(self, chunk: Chunk, *, apart: bool) -> bool:
+        """Whether the chunk ends by naming some of many: `two men one`, or `some of them` where that stands apart."""
+        low = [word.low for word in self.without_dangling(chunk) if word.low not in ("of", "them", "the")]
+        if not low or low[-1] not in self._lexicon.words("part"):
+            return False
+        return self.is_plural(low[-2]) if len(low) > 1 else apart
 
     def share(self, chunks: list[Chunk], *, marked: bool) -> tuple[list[Chunk], bool]:
         """Give each alternative what the first or the last says for all; and whether it could be read otherwise.
@@ -193,6 +197,15 @@ class Phrases(Kinds):
         if len(last) != 2 or last[0].low not in stuff or any(len(chunk) != 1 for chunk in others):
             return []
         return [*([*chunk, last[1]] for chunk in others), last] if all(c[0].low in stuff for c in others) else []
+
+    def names_stuff(self, chunk: Chunk) -> bool:
+        """Whether the chunk names what a thing is made of, or is itself such a thing: `cotton`, `orange`."""
+        inner = self.without_leading(chunk)
+        return len(inner) == 1 and (inner[0].low in self._material or inner[0].low in self._lexicon.words("stuff"))
+
+    def says_sort(self, chunk: Chunk) -> bool:
+        """Whether the chunk says no more than which sort of a thing is meant: `red`, `cotton`."""
+        return self.is_only_attributes(chunk) or self.names_stuff(chunk)
 
     def _stem(self, start: Chunk, others: list[Chunk]) -> int:
         """How much of the first alternative is said of the others too; 0 for nothing."""

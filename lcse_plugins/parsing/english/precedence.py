@@ -52,7 +52,7 @@ class TreeBuilder:
         self.logic = False
         self.undone = False
 
-    def _peek(self) -> str:
+    def _peek(self) -> Tag | Literal[""]:
         """The tag of the next item."""
         return tag_at(self._items, self._at)
 

@@ -138,11 +138,12 @@ def _by_predicate(case: _Case) -> Answer | None:
 
 
 def _by_likeness(case: _Case) -> Answer:
-    """`without dogs and | cats`, unlike `without dogs and | cats on a sofa`."""
+    """`without dogs and | cats`, unlike `no dogs and | cats on a sofa`."""
     phrases = case.phrases
-    placed = phrases.find_governor(case.thing) is not None and phrases.find_governor(case.first) is None
-    set_off = case.kind == "no" and case.richer
-    return not placed and not set_off, _may_doubt_and(case)
+    placed = phrases.find_governor(phrases.without_closing(case.thing, absent=True)) is not None
+    placed &= phrases.find_governor(case.first) is None
+    set_off = case.kind == "no" and (placed or case.richer)
+    return not set_off, placed or _may_doubt_and(case)
 
 
 _RULES: tuple[Callable[[_Case], Answer | None], ...] = (

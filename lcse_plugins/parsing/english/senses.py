@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lcse_plugins.parsing.english.lexicon import Lexicon
 from lcse_plugins.parsing.english.names import means_none
 
-__all__ = ["means_it"]
+__all__ = ["Answer", "means_it"]
+
+Answer = Literal["yes", "maybe", "no"]
+"""Whether words mean what they say here."""
 
 _MODALS = frozenset({"can", "could", "will", "would", "may", "might"})
-_ARTICLES = frozenset({"a", "an", "the"})
 
 
 class _Cue(NamedTuple):
@@ -47,7 +49,7 @@ def _no(cue: _Cue) -> bool:
     if _compares(cue):
         return False
     numbered = cue.after[:1].isdigit() or (cue.after == "." and cue.further.isdigit())
-    return cue.length > 1 or (cue.after not in _ARTICLES and not numbered)
+    return cue.length > 1 or (cue.after not in cue.lexicon.words("article") and not numbered)
 
 
 def _not(cue: _Cue) -> bool:
@@ -79,7 +81,9 @@ def _zero(cue: _Cue) -> bool:
 
 
 def _missing(cue: _Cue) -> bool:
-    """`a face missing an eye`; not `a missing dog`, and not at the end."""
+    """`a face missing an eye`; not `a missing dog`, `missing for days`, and not at the end."""
+    if cue.after in cue.lexicon.words("preposition"):
+        return False
     return cue.length > 1 or (cue.before not in cue.lexicon.words("quantity") and bool(cue.after))
 
 

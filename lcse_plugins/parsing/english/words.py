@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, cast
 
 from lcse_plugins.parsing.english.lexicon import Lexicon
@@ -18,11 +19,14 @@ _WORD = re.compile(
         | (?P<emoji>  [🚫❌]\ufe0f?
                       | [\u2600-\u27bf\U0001f000-\U0001faff][\u200d\ufe0f\u2600-\u27bf\U0001f000-\U0001faff]* )
         | (?P<dash>   (?<!\S)[-–—]+(?!\S) | [–—] )
+        | (?P<line>   [\n\r\u2028\u2029]\s* )
         | (?P<mark>   \S )""",
     re.VERBOSE,
 )
 _TRIMMINGS: tuple[Kind, ...] = ("mark", "dash", "emoji")
 _ABOUT = frozenset({"in", "on", "at", "with", "near", "by", "of"})
+_LEADS = frozenset({"a", "an", "the", "no", "not", "of", "any", "some", "and", "or", "but", "nor"})
+_FOLLOWS = frozenset({"of", "and", "or", "but", "nor", "that", "which", "who"})
 _APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ´`", "'"))
 
 
@@ -63,9 +67,17 @@ Chunk = list[Word]
 
 
 def split_words(text: str, lexicon: Lexicon) -> list[Word]:
-    """The words of `text`; a contraction gives several words at one place."""
+    """The words of `text`; a contraction gives several words at one place.
+
+    The end of a line ends a clause; below a heading it lists: `exclude:`, then a thing on each line.
+    """
     found: list[Word] = []
+    listed = False
     for match in _WORD.finditer(text):
+        if match.lastgroup == "line":
+            listed |= [word.low for word in found[-1:]] == [":"]
+            found.append(Word("," if listed else ";", match.start(), match.end(), "mark"))
+            continue
         kind = cast("Kind", match.lastgroup)
         low = _compared(match[0]) if kind == "word" else match[0].removesuffix("\ufe0f")
         if match[0] == "&":
@@ -73,7 +85,17 @@ def split_words(text: str, lexicon: Lexicon) -> list[Word]:
         for part in _opened(low, lexicon) if kind == "word" else (low,):
             capital = match[0][0].isupper() and not match[0].isupper()
             found.append(Word(part, match.start(), match.end(), kind, capital=capital))
-    return found
+    return [word for at, word in enumerate(found) if not text[word.start].isspace() or _ends_line(found, at, lexicon)]
+
+
+def _ends_line(words: Sequence[Word], at: int, lexicon: Lexicon) -> bool:
+    """Whether the end of a line at `at` ends a clause too, and does not merely wrap it: `no dogs or | cats`."""
+    if not 0 < at < len(words) - 1:
+        return False
+    before, after = words[at - 1], words[at + 1]
+    if before.kind == "dash" or (before.kind == "mark" and before.low != ")") or after.kind == "dash":
+        return False
+    return before.low not in _LEADS | lexicon.words("preposition") and after.low not in _FOLLOWS
 
 
 def unpaired(words: Chunk) -> Chunk:

@@ -5,7 +5,7 @@ the grammar is known by its head, the words in front of its first preposition (`
 concept has; and only three things are compared: that the concept is named at all, whether it is wanted or excluded,
 and whether `and` or `or` stands between it and its neighbour. What is wanted is wanted with all its parts: its `park`
 may not be excluded either. How groups nest is left to the reader. Where the grammar is not sure, a concept must be
-named and no more.
+named, a cue used, and no more.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from itertools import pairwise, product
 from lcse_plugins.errors import QueryError
 from lcse_plugins.parsing.english.lexicon import lexicon
 from lcse_plugins.parsing.grammar import parse
+from lcse_plugins.parsing.grounding.exclusion import leaves_open, privative
 from lcse_plugins.parsing.grounding.inflection import base_forms
+from lcse_plugins.parsing.grounding.operators import operators_between
 from lcse_plugins.parsing.grounding.placing import PEOPLE, words_of
+from lcse_plugins.parsing.grounding.signs import unused_cues
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.query import (
-    And,
     Concept,
     Not,
     Or,
-    Plain,
     Query,
     canonical,
     concepts,
@@ -75,12 +76,17 @@ def disagreements(tree: Query, text: str) -> Iterator[str]:
         yield from _wrongly_excluded(tree, read, named)
         yield from _turned_round(tree, read, named)
         yield from _joined_otherwise(tree, read, named)
+    else:
+        yield from unused_cues(tree, text)
 
 
 def _left_out(tree: Query, named: Sequence[_Named], *, sure: bool) -> Iterator[str]:
     """Concepts that the tree does not name."""
     for concept in named:
-        if concept.own and not _signs(tree, concept.own if sure else concept.own | concept.first):
+        names = concept.own if sure else concept.own | concept.first
+        if all(map(privative, concept.own)):  # `hatless` by itself: its `hat` names it
+            names |= {form for word in concept.own for form in base_forms(privative(word))}
+        if concept.own and not _signs(tree, names) and not leaves_open(concept.text):
             yield f"the query {_verb(concept.signs)} {concept.text!r}, the tree does not name it"
 
 
@@ -104,11 +110,13 @@ def _turned_round(tree: Query, read: Query, named: Sequence[_Named]) -> Iterator
 
 
 def _joined_otherwise(tree: Query, read: Query, named: Sequence[_Named]) -> Iterator[str]:
-    """Neighbours with `and` between them instead of `or`, or the reverse."""
+    """Neighbours with `and` between them instead of `or`, or the reverse, and that no concept takes together."""
     for one, other in pairwise(named):
+        if any(not (one.head.isdisjoint(words) or other.head.isdisjoint(words)) for words in _words_of_leaves(tree)):
+            continue  # `black shoes` of `shoes, black or brown`
         said, replied = (_between(query, one.head, other.head) for query in (read, tree))
         if len(said) == len(replied) == 1 and said != replied:
-            yield f"in the query {said.pop()!r} joins {one.text!r} and {other.text!r}, in the tree {replied.pop()!r}"
+            yield f"in the query {min(said)!r} joins {one.text!r} and {other.text!r}, in the tree {min(replied)!r}"
 
 
 @lru_cache(maxsize=256)
@@ -154,6 +162,10 @@ def _verb(signs: Collection[bool]) -> str:
     return "excludes" if True in signs else "wants"
 
 
+def _words_of_leaves(tree: Query) -> Iterator[frozenset[str]]:
+    return (_forms(leaf.text) for leaf, _ in leaves(tree))
+
+
 def _signs(tree: Query, words: frozenset[str]) -> frozenset[bool]:
     """The signs of the leaves that have one of the words."""
     return frozenset(negated for leaf, negated in leaves(tree) if not _forms(leaf.text).isdisjoint(words))
@@ -166,17 +178,13 @@ def _forms(text: str) -> frozenset[str]:
     return frozenset(forms if forms.isdisjoint(PEOPLE) else forms | PEOPLE)
 
 
-def _between(tree: Query, one: frozenset[str], other: frozenset[str]) -> set[str]:
-    """The operators between leaves with words of `one` and those with words of `other`; a plain row counts as `and`."""
-    if not isinstance(tree, And | Or | Plain):
-        return set()
-    found = {operator for child in tree.children for operator in _between(child, one, other)}
-    holds = [(bool(_signs(child, one)), bool(_signs(child, other))) for child in tree.children]
-    first = [at for at, (has, _) in enumerate(holds) if has]
-    second = [at for at, (_, has) in enumerate(holds) if has]
-    if any(a != b for a in first for b in second):
-        found.add("or" if isinstance(tree, Or) else "and")
-    return found
+def _between(tree: Query, one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
+    """The operators between leaves with words of `one` and those with words of `other`."""
+    return operators_between(
+        tree,
+        lambda leaf: not _forms(leaf.text).isdisjoint(one),
+        lambda leaf: not _forms(leaf.text).isdisjoint(other),
+    )
 
 
 def _mean_the_same(read: Query, tree: Query, named: Sequence[_Named]) -> bool | None:

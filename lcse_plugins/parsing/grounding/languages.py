@@ -13,9 +13,9 @@ from lcse_plugins.errors import QueryError
 from lcse_plugins.parsing.english.lexicon import lexicon
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.parsing.grounding.placing import folded, words_of
-from lcse_plugins.query import And, Concept, Or, Plain, Query, affirms_nothing, leaves
+from lcse_plugins.query import And, Concept, Or, Plain, Query, affirms_nothing, excludes, leaves
 
-__all__ = ["NO_CHOICE", "is_foreign", "unfounded"]
+__all__ = ["NO_CHOICE", "drops_a_cue", "is_foreign", "unfounded"]
 
 NO_CHOICE = "no word of the query offers a choice, so 'or' has no ground"
 """What is said of an `or` that a text does not carry."""
@@ -28,6 +28,8 @@ _NOT = frozenset(
         "olmayan değil yok ilman ei без не нет ни кроме بدون بلا لا ليس ללא בלי לא אין बिना नहीं"
     ).split()
 )
+_ENGLISH = frozenset({"non"})
+"""Of the function words of other languages, those that English has as well."""
 _OR = frozenset(folded("o u ou oder oppure of eller lub albo veya ya tai или либо أو או या").split())
 _NOT_PARTS = tuple("没 沒 不 无 無 非 别 除 ない なし なく ぬき 以外 없 않 아니 제외 ไม่ ไร้".split())
 _OR_PARTS = tuple("/ | 或 还是 還是 または もしくは か 또는 이나 거나 หรือ".split())
@@ -43,7 +45,7 @@ def is_foreign(text: str) -> bool:
     if sum(letter > "\u036f" for letter in letters) * 2 > len(letters):
         return True
     lows = [word.text for word in words_of(text)]
-    if {folded(word) for word in lexicon().words("foreign")}.isdisjoint(lows):
+    if {folded(word) for word in lexicon().words("foreign") - _ENGLISH}.isdisjoint(lows):
         return False
     try:
         query = parse(text)
@@ -59,6 +61,12 @@ def unfounded(tree: Query, text: str) -> Iterator[str]:
             yield f"nothing in the query negates {leaf.text!r}"
     if _chooses(tree) and not _found(text, _OR, _OR_PARTS):
         yield NO_CHOICE
+
+
+def drops_a_cue(tree: Query, text: str) -> bool:
+    """Whether a foreign text has a word that excludes, and the tree neither excludes anything nor keeps that word."""
+    kept = {word for leaf, _ in leaves(tree) for word in _found(leaf.text, _NOT, _NOT_PARTS)}
+    return not excludes(tree) and not _found(text, _NOT, _NOT_PARTS) <= kept
 
 
 def _found(text: str, words: frozenset[str], parts: tuple[str, ...]) -> set[str]:
