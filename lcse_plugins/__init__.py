@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from lcse_plugins.results import Ranking as Ranking
     from lcse_plugins.scorer import LogicScorer as LogicScorer
     from lcse_plugins.search import VectorSource as VectorSource
-    from lcse_plugins.search import search_steps as search_steps
     from lcse_plugins.unlabelled import estimate_calibration as estimate_calibration
 
 _HOMES = {
@@ -119,7 +118,7 @@ _HOMES = {
     ),
     "results": ("Candidate", "Ranked", "Ranking"),
     "scorer": ("LogicScorer",),
-    "search": ("VectorSource", "search_steps"),
+    "search": ("VectorSource",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _NEED_AN_EXTRA = {"OpenAIParser"}

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lcse_plugins.errors import InvalidOption, QueryError
 
-__all__ = ["check_count", "check_letters", "check_limits", "is_whole", "pictures_of", "texts_of"]
+__all__ = ["check_count", "check_letters", "check_limits", "has_surrogates", "is_whole", "pictures_of", "texts_of"]
 
 Picture = TypeVar("Picture")
 
@@ -42,13 +42,18 @@ def check_limits(limit: int | None, min_truth: float | None, *, name: str = "lim
         raise InvalidOption(f"min_truth lies between 0 and 1, not {min_truth!r}")
 
 
+def has_surrogates(text: str) -> bool:
+    """Whether a text holds half a surrogate pair, which is what Python makes of a byte that it cannot decode."""
+    return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 def check_letters(text: str) -> None:
-    """Refuse half a surrogate pair, which is what Python makes of a byte that it cannot decode.
+    """Refuse a text that holds bytes that are no letters.
 
     Raises:
-        QueryError: the text holds one.
+        QueryError: it does.
     """
-    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+    if has_surrogates(text):
         raise QueryError(f"{text!r:.80} holds bytes that are no letters; write it in UTF-8")
 
 

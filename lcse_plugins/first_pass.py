@@ -117,7 +117,7 @@ class FirstPass:
         else:
             with ThreadPoolExecutor(len(spans)) as threads:
                 list(threads.map(lambda span: self._scan(work, span, leaders, score_rows), spans))
-        self._columns.keep({work.names[i]: column for i, column in {**work.known, **work.kept}.items()})
+        self._columns.keep({work.names[i]: column for i, column in work.kept.items()})
         return leaders
 
     def _prepare(self, encoded: EncodedQuery, reach: tuple[float, float]) -> _Work:

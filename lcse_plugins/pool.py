@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lcse_plugins.arguments import check_limits
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
@@ -134,7 +135,11 @@ class VectorPool:
             encoded: The query.
             limit: How many; None for all.
             min_truth: Leave out rows whose truth is below.
+
+        Raises:
+            InvalidOption: `limit` or `min_truth` is out of range.
         """
+        check_limits(limit, min_truth)
         wanted = len(self) if limit is None else min(limit, len(self))
         if encoded.edits_nothing and self.vectors.dtype == np.float32 and not self._quantised:
             return self._plain_top(encoded, wanted, min_truth)
@@ -220,12 +225,10 @@ def _first_alike(vectors: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[
     return places
 
 
-def top_indices(scores: NDArray[Any], limit: int | None) -> NDArray[np.intp]:
+def top_indices(scores: NDArray[Any], limit: int) -> NDArray[np.intp]:
     """Positions of the largest scores, in descending order; equal scores keep their order."""
-    if limit is None or limit >= len(scores):
+    if limit >= len(scores):
         return np.argsort(-scores, kind="stable")
-    if limit <= 0:
-        raise InvalidOption(f"limit must be positive, not {limit}")
     threshold = np.partition(scores, len(scores) - limit)[len(scores) - limit]
     above = np.flatnonzero(scores > threshold)
     equal = np.flatnonzero(scores == threshold)[: limit - len(above)]

@@ -28,9 +28,12 @@ class Recent(Generic[Key, Value]):
         return type(self), (self.size,)  # a lock cannot be copied or pickled
 
     def known(self, keys: Iterable[Key]) -> dict[Key, Value]:
-        """Those of the keys that are kept, with their values."""
+        """Those of the keys that are kept, with their values; they count as used."""
         with self._lock:
-            return {key: self._kept[key] for key in keys if key in self._kept}
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+            for key in found:
+                self._kept.move_to_end(key)
+            return found
 
     def keep(self, values: Mapping[Key, Value]) -> None:
         """Keep these as the ones used last, and drop what is too much."""

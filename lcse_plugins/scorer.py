@@ -58,6 +58,7 @@ class LogicScorer:
     def __init__(
         self,
         encoder: Encoder | str,
+        *,
         parser: Parser = parse_offline,
         calibration: Calibration | str | Path | None = None,
         config: ScoringConfig = DEFAULT_CONFIG,
@@ -217,8 +218,9 @@ class _TextVectors:
         found = self._kept.known(wanted)
         missing = [key for key in dict.fromkeys(wanted) if key not in found]
         if missing:
-            found.update(self._encode(missing))
-        self._kept.keep(found)
+            encoded = self._encode(missing)
+            self._kept.keep(encoded)
+            found.update(encoded)
         rows = [found[key] for key in wanted]
         return rows[0], np.stack(rows[1:])
 

@@ -74,7 +74,6 @@ def rank_pool(
     encoded: EncodedQuery, pool: VectorPool, *, limit: int | None = None, min_truth: float | None = None
 ) -> Ranking:
     """The exact ranking of a pool."""
-    check_limits(limit, min_truth)
     if pool.dimension != encoded.matrix.shape[1]:
         raise InvalidCandidate(
             f"image vectors have {pool.dimension} dimensions, the query's have {encoded.matrix.shape[1]}; "

@@ -97,14 +97,16 @@ def test_index_says_what_changed_and_what_is_broken(tmp_path: Path) -> None:
     photos.mkdir()
     for name in ("cat.jpg", "coffee.jpg"):
         (photos / name).write_bytes((PHOTOS / name).read_bytes())
-    (photos / "notes.jpg").write_text("not a picture")
-    first = json.loads(run("index", photos, "--out", tmp_path / "i", "--json").stdout)
+    (photos / "café.jpg").write_text("not a picture")
+    line = run("index", photos, "--out", tmp_path / "i", "--json").stdout
+    first = json.loads(line)
     assert first["added"] == 2
-    assert [Path(entry["path"]).name for entry in first["broken"]] == ["notes.jpg"]
+    assert [Path(entry["path"]).name for entry in first["broken"]] == ["café.jpg"]
+    assert "café.jpg" in line
     (photos / "coffee.jpg").unlink()
     again = run("index", photos, "--out", tmp_path / "i")
     assert "0 added, 0 updated, 1 removed, 1 unchanged, 1 left out" in again.output
-    assert "notes.jpg" in again.output
+    assert "café.jpg" in again.output
 
 
 def test_search_obeys_the_query(index: Path) -> None:

@@ -25,6 +25,7 @@ from lcse_plugins import (
     Parse,
     Plain,
     Query,
+    RegionPool,
     ScoringConfig,
     VectorPool,
     load_encoder,
@@ -380,10 +381,15 @@ def test_bad_vectors_are_refused(candidates: Any, message: str) -> None:
         {"min_truth": "half"},
     ],
 )
-def test_bad_limits_are_refused(options: Any, gallery: Any) -> None:
+@pytest.mark.parametrize("query", [QUERY, ~UMBRELLA, UMBRELLA])
+def test_bad_limits_are_refused(query: Query, options: Any, gallery: Any) -> None:
     scorer, candidates = gallery
+    vectors = np.stack([candidate.vector for candidate in candidates])
     with pytest.raises(InvalidOption):
-        scorer.rank(QUERY, candidates, **options)
+        scorer.rank(query, candidates, **options)
+    for pool in (VectorPool(vectors), VectorPool(vectors, quantised=True), RegionPool(vectors, vectors[:, None, :])):
+        with pytest.raises(InvalidOption):
+            pool.top(scorer.encode(query), **options)
 
 
 @pytest.mark.parametrize("query", ["", "   ", None, 5, {"op": "and"}, ["dog"]])

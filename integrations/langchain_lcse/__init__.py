@@ -21,7 +21,7 @@ else:
 
 from langchain_lcse.compressor import LogicCompressor
 from langchain_lcse.embeddings import LcseEmbeddings
-from langchain_lcse.parser_chain import QueryParserChain, query_parser_chain
+from langchain_lcse.parser_chain import query_parser_chain
 from langchain_lcse.retriever import LogicRetriever
 from langchain_lcse.tool import logic_search_tool
 from lcse_plugins.hosting.account import METADATA_KEY
@@ -31,7 +31,6 @@ __all__ = [
     "LcseEmbeddings",
     "LogicCompressor",
     "LogicRetriever",
-    "QueryParserChain",
     "logic_search_tool",
     "query_parser_chain",
 ]

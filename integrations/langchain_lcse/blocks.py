@@ -56,7 +56,8 @@ def result_blocks(query: str, documents: Sequence[Document], budget: PictureBudg
 def _pictures(documents: Sequence[Document], budget: PictureBudget) -> Iterator[Block]:
     left = budget.max_bytes
     for place, document in enumerate(documents):
-        reason = document.metadata.get(METADATA_KEY, {}).get("reason", "")
+        account = document.metadata.get(METADATA_KEY, {})
+        reason = "it could not be ranked" if "missing" in account else account.get("reason", "")
         picture, fault = _picture(document, budget, left // (len(documents) - place))
         yield _text(" — ".join(filter(None, (f"{place + 1}. {_title(document)}", reason, fault))))
         if picture is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -20,7 +20,7 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.hosting.account import fetched_by
 from lcse_plugins.hosting.checked_options import CheckedOptions, OptionalCount
 from lcse_plugins.hosting.made_once import MadeOnce
-from lcse_plugins.hosting.reranking import rank_found
+from lcse_plugins.hosting.reranking import OnMissing, kept_last, rank_found
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
 from lcse_plugins.scorer import LogicScorer
@@ -40,12 +40,12 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
     top_n: OptionalCount = None
     """How many documents to return; None for all."""
     min_truth: float | None = None
-    """Leave out documents for which the query holds less than this."""
+    """Leave out documents for which the query holds less than this, or whose picture cannot be read."""
     store: VectorStore | None = None
     """The store the documents come from, if their vectors can be read from it."""
     vectors: VectorFunction | None = None
     """A function that gives the image vectors of documents; asked before the store."""
-    on_missing: Literal["keep_last", "drop", "raise"] = "keep_last"
+    on_missing: OnMissing = "keep_last"
     """A document with no image vector comes after the others in its old order, is left out, or is an error."""
     locate_image: Callable[[Document], ImageLocation | None] = image_location
     """Which picture a document stands for, when its vector must be encoded."""
@@ -65,7 +65,10 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """New documents in order of their score, with `relevance_score` and the reasons under `lcse`."""
+        """New documents in order of their score, with `relevance_score` and the reasons under `lcse`.
+
+        One that could not be ranked has no score, and says why under `lcse`; the log tells of pictures among them.
+        """
         if not documents:
             return []
         return self._ranked(documents, run_as_child(callbacks, lambda: self.scorer.encode(query)))
@@ -104,9 +107,12 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
             limit=self.top_n,
             min_truth=self.min_truth,
         )
-        if missing and self.on_missing == "raise":
-            raise missing[0][1]
+        unranked = kept_last(
+            missing,
+            found_count=len(documents),
+            is_picture=lambda document: self.locate_image(document) is not None,
+            on_missing=self.on_missing,
+            min_truth=self.min_truth,
+        )
         fetched = fetched_by((document.metadata for document in documents), encoded.parse.text)
-        kept = [document for document, _ in missing] if self.on_missing == "keep_last" else []
-        rest = [document.model_copy(update={"metadata": dict(document.metadata)}) for document in kept]
-        return [*ranked_documents(ranking, fetched=fetched), *rest][: self.top_n]
+        return ranked_documents(ranking, fetched=fetched, unranked=unranked)[: self.top_n]

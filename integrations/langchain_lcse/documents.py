@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from langchain_core.documents import Document
 
+from lcse_plugins.errors import LcseError
 from lcse_plugins.hosting.account import METADATA_KEY, Accounts, Fetched
 from lcse_plugins.hosting.payloads import read_payload
 from lcse_plugins.images.keys import place_in
@@ -18,13 +19,22 @@ SCORE_KEY = "relevance_score"
 """Metadata key of the score: the one LangChain's rerankers use."""
 
 
-def ranked_documents(ranking: Ranking, *, fetched: Fetched = "logic") -> list[Document]:
-    """A ranking of candidates as documents with their scores and accounts; see `document_of`."""
+def ranked_documents(
+    ranking: Ranking, *, fetched: Fetched = "logic", unranked: Iterable[tuple[Document, LcseError]] = ()
+) -> list[Document]:
+    """A ranking of candidates as documents with their scores and accounts; see `document_of`.
+
+    After them come those that could not be ranked, without a score; their accounts say why.
+    """
     accounts, documents = Accounts(ranking, fetched=fetched), []
     for result in ranking:
         document = document_of(result.candidate)
         added = {SCORE_KEY: result.score, METADATA_KEY: accounts.of(result, document.id)}
         documents.append(document.model_copy(update={"metadata": {**document.metadata, **added}}))
+    for document, fault in unranked:
+        metadata = {**document.metadata, METADATA_KEY: accounts.of_missing(fault, document.id)}
+        metadata.pop(SCORE_KEY, None)
+        documents.append(document.model_copy(update={"metadata": metadata}))
     return documents
 
 

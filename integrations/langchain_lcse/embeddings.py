@@ -8,12 +8,14 @@ from typing import Literal, get_args
 
 from langchain_core.embeddings import Embeddings
 
-from lcse_plugins.arguments import check_count
+from lcse_plugins.arguments import check_count, pictures_of, texts_of
+from lcse_plugins.batches import batched
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.hosting.pictures import open_image
 from lcse_plugins.images.keys import named_picture
-from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, read_image
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
 
 __all__ = ["LcseEmbeddings"]
 
@@ -71,9 +73,9 @@ class LcseEmbeddings(Embeddings):
             ImageError: a picture cannot be read.
         """
         rows: list[list[float]] = []
-        for start in range(0, len(images), self.batch_size):
-            batch = [read_image(image, access=self.image_access) for image in images[start : start + self.batch_size]]
-            rows.extend(self.encoder.encode_images(batch, batch_size=self.batch_size).tolist())
+        for batch in batched(pictures_of(images), self.batch_size):
+            pictures = (open_image(image, access=self.image_access) for image in batch)
+            rows.extend(self.encoder.encode_images(pictures, batch_size=self.batch_size).tolist())
         return rows
 
     async def aembed_images(self, images: Sequence[ImageLocation]) -> list[list[float]]:
@@ -86,6 +88,6 @@ class LcseEmbeddings(Embeddings):
 
     def _embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
         rows: list[list[float]] = []
-        for start in range(0, len(texts), self.batch_size):
-            rows.extend(self.encoder.encode_texts(texts[start : start + self.batch_size]).tolist())
+        for batch in batched(texts_of(texts), self.batch_size):
+            rows.extend(self.encoder.encode_texts(batch).tolist())
         return rows

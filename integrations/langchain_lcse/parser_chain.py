@@ -122,8 +122,6 @@ query_parser_chain = QueryParserChain
 
 def _unpacked(result: Any) -> WireQuery:
     """The wire model out of `{"raw", "parsed", "parsing_error"}`."""
-    if isinstance(result, WireQuery):
-        return result
     match result:
         case {"parsed": WireQuery() as wire}:
             return wire

@@ -44,7 +44,7 @@ Write what must be seen as short noun phrases, joined by logic:
 - plain English: "a street without cars", "a dog and a cat", "a beach or a pool", "neither people nor cars"
 - or explicitly: AND, OR, NOT, parentheses, quotes around phrases: "street AND NOT (car OR truck)", "dog -leash"
 Name things that can be seen; avoid moods, counts and instructions. Never rephrase an exclusion into its opposite: \
-say what is not arguments."""
+say what is not wanted."""
 
 
 def logic_search_tool(

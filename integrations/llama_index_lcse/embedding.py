@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, model_validator
 from llama_index.core.embeddings import MultiModalEmbedding
@@ -12,10 +12,13 @@ from llama_index.core.schema import ImageType
 
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
+from lcse_plugins.errors import InvalidOption
 from lcse_plugins.hosting.checked_options import CheckedOptions
 from lcse_plugins.hosting.made_once import MadeOnce
+from lcse_plugins.hosting.pictures import open_image
+from lcse_plugins.images.locations import DEFAULT_ACCESS
 from lcse_plugins.off_loop import compute
-from llama_index_lcse.fields import EncoderField, encoder_name, without_class_name
+from llama_index_lcse.fields import AccessField, EncoderField, encoder_name, without_class_name
 
 __all__ = ["EncoderEmbedding"]
 
@@ -30,24 +33,31 @@ class EncoderEmbedding(CheckedOptions, MultiModalEmbedding):
 
     Args:
         encoder: A name such as "starter" or "open_clip:ViT-B-32-quickgelu/openai", or an encoder object.
+        image_access: What may be read to get a picture.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     encoder: EncoderField = Field(default="starter", description="Name of the encoder, or the encoder itself.")
+    image_access: AccessField = Field(
+        default=DEFAULT_ACCESS, description="Where pictures may be read from: a root for paths, URLs or not, limits."
+    )
     _encoder: MadeOnce[Encoder] = PrivateAttr(default_factory=MadeOnce)
-
-    if not TYPE_CHECKING:  # type checkers read the arguments from the fields
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            if "model_name" not in options:
-                self.model_name = encoder_name(self.encoder)
 
     @model_validator(mode="before")
     @classmethod
     def _fields_of(cls, written: Any) -> Any:
         return without_class_name(written, cls.class_name())
+
+    @model_validator(mode="after")
+    def _named_after_encoder(self) -> EncoderEmbedding:
+        name = encoder_name(self.encoder)
+        if "model_name" in self.model_fields_set and self.model_name != name:
+            raise InvalidOption(
+                f"model_name is the encoder's, {name!r}, not {self.model_name!r}; choose the encoder with encoder=…"
+            )
+        self.model_name = name
+        return self
 
     @classmethod
     def class_name(cls) -> str:
@@ -72,7 +82,10 @@ class EncoderEmbedding(CheckedOptions, MultiModalEmbedding):
         return self._get_text_embeddings([query])[0]
 
     def _get_image_embeddings(self, img_file_paths: list[ImageType]) -> list[list[float]]:
-        images = [image.getvalue() if isinstance(image, BytesIO) else image for image in img_file_paths]
+        images = (
+            open_image(image.getvalue() if isinstance(image, BytesIO) else image, access=self.image_access)
+            for image in img_file_paths
+        )
         return _lists(self._loaded().encode_images(images, batch_size=self.embed_batch_size))
 
     def _get_image_embedding(self, img_file_path: ImageType) -> list[float]:

@@ -1,19 +1,23 @@
-"""Encoder, parser and configuration as fields of a LlamaIndex component: by name where they are to be written down."""
+"""Encoder, parser and others as fields of a LlamaIndex component: by name where they are to be written down."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from llama_index.core.bridge.pydantic import BeforeValidator, PlainSerializer
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from pydantic import SkipValidation
 
 from lcse_plugins.calibrate import Calibration, load_calibration
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.images.locations import ImageAccess
+from lcse_plugins.parsing.result import Parser
+from llama_index_lcse.node_images import VectorLookup
 
 __all__ = [
     "AccessField",
@@ -21,6 +25,7 @@ __all__ = [
     "ConfigField",
     "EncoderField",
     "ParserField",
+    "StoreField",
     "encoder_name",
     "without_class_name",
 ]
@@ -50,6 +55,15 @@ def _checked_parser(parser: Any) -> Any:
     raise InvalidOption(f"a parser is 'grammar' or a function from text to a tree, not {parser!r}")
 
 
+def _checked_store(store: Any) -> Any:
+    if store is None or callable(store) or isinstance(store, BasePydanticVectorStore):
+        return store
+    raise InvalidOption(
+        "vectors are looked up in a vector store, or by a function from node ids to vectors, "
+        f"not in {type(store).__name__}; of an index, pass index.vector_store"
+    )
+
+
 def _parser_name(parser: Any) -> str:
     return parser if isinstance(parser, str) else str(getattr(parser, "parser_name", type(parser).__name__))
 
@@ -72,11 +86,24 @@ def _known_names(kind: type) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-EncoderField = Annotated[Any, BeforeValidator(_checked_encoder), PlainSerializer(encoder_name, return_type=str)]
+EncoderField = Annotated[
+    str | Encoder,
+    SkipValidation,
+    BeforeValidator(_checked_encoder),
+    PlainSerializer(encoder_name, return_type=str),
+]
 """A name or an encoder; written as a name. The identity of an object is no name: loading it is refused."""
 
-ParserField = Annotated[Any, BeforeValidator(_checked_parser), PlainSerializer(_parser_name, return_type=str)]
+ParserField = Annotated[
+    Literal["grammar"] | Parser,
+    SkipValidation,
+    BeforeValidator(_checked_parser),
+    PlainSerializer(_parser_name, return_type=str),
+]
 """`"grammar"` or a parser; written as a name. The name of any other parser is refused when it is read back."""
+
+StoreField = Annotated[VectorLookup | None, SkipValidation, BeforeValidator(_checked_store)]
+"""Where vectors are looked up, if anywhere."""
 
 AccessField = Annotated[ImageAccess, _known_names(ImageAccess)]
 CalibrationField = Annotated[Calibration, _known_names(Calibration), BeforeValidator(_calibration_at)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,13 +11,13 @@ from llama_index.core.schema import BaseNode, ImageNode, Node
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from lcse_plugins.encoders.images import names_picture
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.images.cache import ImageVectorCache
+from lcse_plugins.images.keys import picture_in
 from lcse_plugins.images.locations import ImageAccess, ImageLocation
 
-__all__ = ["VectorLookup", "alook_up", "look_up", "node_vectors", "picture_of", "without_vector"]
+__all__ = ["VectorLookup", "alook_up", "is_image", "look_up", "node_vectors", "picture_of", "without_vector"]
 
 VectorLookup: TypeAlias = BasePydanticVectorStore | Callable[[Sequence[str]], Mapping[str, Sequence[float]]]
 """Where stored vectors are found: a vector store, or a function from node ids to the vectors it knows."""
@@ -27,8 +26,8 @@ VectorLookup: TypeAlias = BasePydanticVectorStore | Callable[[Sequence[str]], Ma
 def picture_of(node: BaseNode) -> ImageLocation | None:
     """Where the picture of a node is; None for a node that has none.
 
-    Looked for in `image`, `image_path` and `image_url`, in `image_resource`, and in `metadata["file_path"]` where that
-    names a picture.
+    Looked for in `image`, `image_path` and `image_url`, in `image_resource`, and in its metadata, as `picture_in` of
+    `lcse_plugins.images.keys` does.
     """
     if isinstance(node, ImageNode):
         if node.image:
@@ -41,14 +40,18 @@ def picture_of(node: BaseNode) -> ImageLocation | None:
             return _inline(resource.data.decode("ascii", "replace"))
         if resource.path or resource.url:
             return resource.path or str(resource.url)
-    path = node.metadata.get("file_path")
-    return path if isinstance(path, str | Path) and names_picture(path) else None
+    return picture_in(node.metadata)
+
+
+def is_image(node: BaseNode) -> bool:
+    """Whether a node is one to rank: it has a picture, or is an image node, whose vector may be all there is."""
+    return isinstance(node, ImageNode) or picture_of(node) is not None
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a vector too large for float32 is just not usable
 def without_vector(nodes: Sequence[BaseNode], *, dimension: int) -> list[str]:
     """Ids of the image nodes that carry no usable vector of that length themselves: those to look up."""
-    return [n.node_id for n in nodes if _is_image(n, picture_of(n)) and _usable(n.embedding, dimension) is None]
+    return [n.node_id for n in nodes if is_image(n) and _usable(n.embedding, dimension) is None]
 
 
 def look_up(stored: VectorLookup, node_ids: list[str]) -> Mapping[str, Any]:
@@ -92,7 +95,7 @@ def node_vectors(
     reading: dict[int, ImageLocation] = {}
     for i, node in enumerate(nodes):
         picture = picture_of(node)
-        if not _is_image(node, picture):
+        if picture is None and not isinstance(node, ImageNode):
             found[i] = ImageError(f"node {node.node_id}", "has no picture")
         elif (own := _usable(node.embedding, dimension)) is not None:
             found[i] = own
@@ -105,10 +108,6 @@ def node_vectors(
             found[i] = ImageError(f"node {node.node_id}", reason)
     found.update(zip(reading, cache.vectors_at(list(reading.values()), access=access), strict=True))
     return [found[i] for i in range(len(nodes))]
-
-
-def _is_image(node: BaseNode, picture: ImageLocation | None) -> bool:
-    return picture is not None or isinstance(node, ImageNode)
 
 
 def _inline(base64: str) -> str:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
-from lcse_plugins.hosting.account import METADATA_KEY, Account, Accounts, Fetched
-from lcse_plugins.hosting.reranking import rank_found
+from lcse_plugins.hosting.account import METADATA_KEY, Account, Accounts, Fetched, fetched_by
+from lcse_plugins.hosting.reranking import OnMissing, kept_last, rank_found
 from lcse_plugins.images.text_vectors import StoredResult, TextVectorCheck
-from llama_index_lcse.node_images import picture_of
+from llama_index_lcse.node_images import is_image, picture_of
 
-__all__ = ["RETRIEVAL_SCORE_KEY", "OnMissing", "packed", "rank_nodes", "stored_result"]
-
-OnMissing: TypeAlias = Literal["keep_last", "drop", "raise"]
+__all__ = ["RETRIEVAL_SCORE_KEY", "packed", "rank_nodes", "stored_result"]
 
 RETRIEVAL_SCORE_KEY = "retrieval_score"
 """Metadata key of the score a node was retrieved with, where that is kept."""
@@ -34,11 +32,12 @@ def rank_nodes(
     min_truth: float | None,
     on_missing: OnMissing,
     keep_retrieval_score: bool,
-    fetched: Fetched,
+    by_logic: Collection[str] | None,
 ) -> list[NodeWithScore]:
     """New nodes, the best image first; nodes that have an error in the place of a vector are treated as `on_missing`.
 
-    Among the best, a node whose vector is that of its text is one without.
+    Among the best, a node whose vector is that of its text is one without. `by_logic` holds the ids of those that were
+    fetched by the query's logic; None for what they say of it themselves.
 
     Raises:
         ImageError: a node has no vector and `on_missing` is "raise".
@@ -54,16 +53,23 @@ def rank_nodes(
         limit=limit,
         min_truth=min_truth,
     )
-    if missing and on_missing == "raise":
-        raise missing[0][1]
-    accounts = Accounts(ranking, fetched=fetched)
+    unranked = kept_last(
+        missing,
+        found_count=len(nodes),
+        is_picture=lambda retrieved: is_image(retrieved.node),
+        on_missing=on_missing,
+        min_truth=min_truth,
+    )
+    by_logic = _said_by_logic(nodes, encoded.parse.text) if by_logic is None else by_logic
+    fetched: dict[bool, Fetched] = {True: "logic", False: "words"}
+    accounts = {found: Accounts(ranking, fetched=way) for found, way in fetched.items()}
     results: list[NodeWithScore] = []
     for result in ranking:
         retrieved = result.candidate.payload
-        results.append(packed(retrieved, result.score, accounts.of(result, retrieved.node_id), keep_retrieval_score))
-    kept = missing if on_missing == "keep_last" else []
-    for retrieved, fault in kept[: None if limit is None else limit - len(results)]:
-        account = accounts.of_missing(fault, retrieved.node_id)
+        account = accounts[retrieved.node_id in by_logic].of(result, retrieved.node_id)
+        results.append(packed(retrieved, result.score, account, keep_retrieval_score))
+    for retrieved, fault in unranked[: None if limit is None else limit - len(results)]:
+        account = accounts[retrieved.node_id in by_logic].of_missing(fault, retrieved.node_id)
         results.append(packed(retrieved, _finite(retrieved.score), account, keep_retrieval_score))
     return results
 
@@ -89,6 +95,12 @@ def packed(
         }
     )
     return NodeWithScore(node=copy, score=score)
+
+
+def _said_by_logic(nodes: Sequence[NodeWithScore], query: str) -> set[str]:
+    """Ids of the nodes that say they were fetched by the query's logic; none if one of the pictures does not."""
+    said = {retrieved.node_id for retrieved in nodes if fetched_by([retrieved.metadata], query) == "logic"}
+    return said if all(retrieved.node_id in said for retrieved in nodes if is_image(retrieved.node)) else set()
 
 
 def _finite(score: float | None) -> float | None:

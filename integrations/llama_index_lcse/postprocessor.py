@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +21,9 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import ImageError, QueryError
-from lcse_plugins.hosting.account import Fetched, fetched_by
 from lcse_plugins.hosting.checked_options import CheckedOptions, Count, OptionalCount
 from lcse_plugins.hosting.made_once import MadeOnce
+from lcse_plugins.hosting.reranking import OnMissing
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS
 from lcse_plugins.images.text_vectors import TextVectorCheck
@@ -36,11 +36,12 @@ from llama_index_lcse.fields import (
     ConfigField,
     EncoderField,
     ParserField,
+    StoreField,
     encoder_name,
     without_class_name,
 )
 from llama_index_lcse.node_images import VectorLookup, alook_up, look_up, node_vectors, without_vector
-from llama_index_lcse.node_ranking import OnMissing, rank_nodes
+from llama_index_lcse.node_ranking import rank_nodes
 
 __all__ = ["LogicPostprocessor"]
 
@@ -92,7 +93,10 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         default=DEFAULT_CONFIG, description="Mode, aggregation, and which text gives the ordinary similarity."
     )
     min_truth: float | None = Field(
-        default=None, ge=0, le=1, description="Leave out images for which the query holds less than this."
+        default=None,
+        ge=0,
+        le=1,
+        description="Leave out images for which the query holds less than this, or which cannot be read.",
     )
     keep_retrieval_score: bool = Field(
         default=False, description='Keep the incoming score in metadata["retrieval_score"].'
@@ -101,12 +105,12 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
     on_missing: OnMissing = Field(
         default="keep_last",
         description="What becomes of nodes without a readable image: they follow the images, in the order and with "
-        "the scores they came with; they are left out; or the error is raised.",
+        "the scores they came with; they are left out; or the error is raised. The log tells of images among them.",
     )
     image_access: AccessField = Field(
         default=DEFAULT_ACCESS, description="Where pictures may be read from: a root for paths, URLs or not, limits."
     )
-    vector_store: Any = Field(
+    vector_store: StoreField = Field(
         default=None,
         exclude=True,
         description="Where the vectors of nodes that carry none are looked up: a vector store, or a function from "
@@ -133,7 +137,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         def make() -> _Engine:
             encoder = load_encoder(self.encoder)
             parser = parse if self.parser == "grammar" else self.parser
-            scorer = LogicScorer(encoder, parser, self.calibration, self.config)
+            scorer = LogicScorer(encoder, parser=parser, calibration=self.calibration, config=self.config)
             cache = ImageVectorCache(encoder, batch_size=self.batch_size)
             check = TextVectorCheck(cache, access=self.image_access, advice=VECTORS_OF_PICTURES)
             return _Engine(scorer, cache, check)
@@ -165,7 +169,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         query_bundle: QueryBundle | None,
         encoded: EncodedQuery | None = None,
         *,
-        fetched: Fetched | None = None,
+        by_logic: Collection[str] | None = None,
         store: VectorLookup | None = None,
     ) -> list[NodeWithScore]:
         """The nodes in order; `postprocess_nodes` for a retriever that knows more of the query and the nodes.
@@ -174,14 +178,14 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
             nodes: What was retrieved.
             query_bundle: What was asked for.
             encoded: The query, if it has been encoded.
-            fetched: How they were fetched; None for what they say of it themselves.
+            by_logic: Ids of those that were fetched by the query's logic; None for what they say of it themselves.
             store: Where they came from, to look up vectors if the postprocessor has no store of its own.
         """
         with self._reranking(nodes, query_bundle) as (text, returned):
             if nodes:
                 asked = encoded or self.scorer.encode(text)
                 vectors = self._vectors(nodes, self._stored(nodes, store))
-                returned.extend(self._ranked(nodes, vectors, asked, fetched))
+                returned.extend(self._ranked(nodes, vectors, asked, by_logic))
         return returned
 
     async def arerank(
@@ -190,7 +194,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         query_bundle: QueryBundle | None,
         encoded: EncodedQuery | None = None,
         *,
-        fetched: Fetched | None = None,
+        by_logic: Collection[str] | None = None,
         store: VectorLookup | None = None,
     ) -> list[NodeWithScore]:
         """As `rerank`, off the event loop."""
@@ -198,7 +202,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
             if nodes:
                 asked = encoded or await self.aencode(text)
                 vectors = await asyncio.to_thread(self._vectors, nodes, await self._astored(nodes, store))
-                returned.extend(await compute(self._ranked, nodes, vectors, asked, fetched))
+                returned.extend(await compute(self._ranked, nodes, vectors, asked, by_logic))
         return returned
 
     @contextmanager
@@ -244,7 +248,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         nodes: Sequence[NodeWithScore],
         vectors: Sequence[FloatArray | ImageError],
         encoded: EncodedQuery,
-        fetched: Fetched | None,
+        by_logic: Collection[str] | None,
     ) -> list[NodeWithScore]:
         return rank_nodes(
             nodes,
@@ -255,7 +259,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
             min_truth=self.min_truth,
             on_missing=self.on_missing,
             keep_retrieval_score=self.keep_retrieval_score,
-            fetched=fetched or fetched_by((retrieved.metadata for retrieved in nodes), encoded.parse.text),
+            by_logic=by_logic,
         )
 
 

@@ -26,6 +26,8 @@ __all__ = ["CandidateSearch", "LogicRetriever"]
 CandidateSearch: TypeAlias = Literal["auto", "logic", "words"]
 """How candidates are fetched; see `LogicRetriever`."""
 
+_Nodes: TypeAlias = Sequence[NodeWithScore]
+
 
 class LogicRetriever(BaseRetriever):
     """Retrieves with another retriever and ranks by LCSE; `as_retriever(node_postprocessors=…)` would not.
@@ -36,7 +38,8 @@ class LogicRetriever(BaseRetriever):
     The words of "no dog" are nearest to dogs: no reranking of what they fetch can find an image without one. So
     candidates are fetched with the search vectors of the query's *logic* instead, wherever the index was built with
     the postprocessor's encoder. Each search is as deep as the base retriever's `similarity_top_k`. An approximate index
-    may serve such vectors badly, as they point away from all images: let it search exactly, or widely, if it can.
+    may serve such vectors badly, as they point away from all images: let it search exactly, or widely, if it can. The
+    text half of a multi-modal index is searched by words, as each node's account says under `fetched`.
 
     Args:
         base_retriever: Where candidates come from.
@@ -77,30 +80,35 @@ class LogicRetriever(BaseRetriever):
         if not self._searches_by_logic():
             nodes = self.base_retriever.retrieve(replace(query_bundle))
             return self.postprocessor.rerank(nodes, query_bundle, encoded)
-        nodes, store = self._found(query_bundle, encoded), _store(self.base_retriever)
-        return self.postprocessor.rerank(nodes, query_bundle, encoded, fetched="logic", store=store)
+        by_logic, by_words = self._found(query_bundle, encoded)
+        nodes, store = _distinct([*by_logic, by_words]), _store(self.base_retriever)
+        return self.postprocessor.rerank(nodes, query_bundle, encoded, by_logic=_ids(by_logic), store=store)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         encoded = await self.postprocessor.aencode(query_bundle.query_str)
         if not await asyncio.to_thread(self._searches_by_logic):
             nodes = await self.base_retriever.aretrieve(replace(query_bundle))
             return await self.postprocessor.arerank(nodes, query_bundle, encoded)
-        nodes, store = await self._afound(query_bundle, encoded), _store(self.base_retriever)
-        return await self.postprocessor.arerank(nodes, query_bundle, encoded, fetched="logic", store=store)
+        by_logic, by_words = await self._afound(query_bundle, encoded)
+        nodes, store = _distinct([*by_logic, by_words]), _store(self.base_retriever)
+        return await self.postprocessor.arerank(nodes, query_bundle, encoded, by_logic=_ids(by_logic), store=store)
 
-    def _found(self, query_bundle: QueryBundle, encoded: EncodedQuery) -> list[NodeWithScore]:
+    def _found(self, query_bundle: QueryBundle, encoded: EncodedQuery) -> tuple[Sequence[_Nodes], _Nodes]:
+        """What each search by logic found; and what was found by words, the texts of a multi-modal index."""
         searching = _honours_embedding(self.base_retriever)
-        found = [searching.retrieve(search) for search in _searches(query_bundle, encoded)]
-        if isinstance(searching, _ImageHalf):
-            found.append(searching.whole.text_retrieve(replace(query_bundle, embedding=None)))
-        return _distinct(found)
+        by_logic = [searching.retrieve(search) for search in _searches(query_bundle, encoded)]
+        if not isinstance(searching, _ImageHalf):
+            return by_logic, ()
+        return by_logic, searching.whole.text_retrieve(replace(query_bundle, embedding=None))
 
-    async def _afound(self, query_bundle: QueryBundle, encoded: EncodedQuery) -> list[NodeWithScore]:
+    async def _afound(self, query_bundle: QueryBundle, encoded: EncodedQuery) -> tuple[Sequence[_Nodes], _Nodes]:
         searching = _honours_embedding(self.base_retriever)
         searches = [searching.aretrieve(search) for search in _searches(query_bundle, encoded)]
-        if isinstance(searching, _ImageHalf):
-            searches.append(searching.whole.atext_retrieve(replace(query_bundle, embedding=None)))
-        return _distinct(await asyncio.gather(*searches))
+        if not isinstance(searching, _ImageHalf):
+            return await asyncio.gather(*searches), ()
+        texts = searching.whole.atext_retrieve(replace(query_bundle, embedding=None))
+        *by_logic, by_words = await asyncio.gather(*searches, texts)
+        return by_logic, by_words
 
     def _searches_by_logic(self) -> bool:
         if self.candidates != "auto":
@@ -153,8 +161,12 @@ def _searches(query_bundle: QueryBundle, encoded: EncodedQuery) -> list[QueryBun
     return [replace(query_bundle, embedding=vector) for vector in encoded.plan.search_vectors.tolist()]
 
 
-def _distinct(found: Sequence[Sequence[NodeWithScore]]) -> list[NodeWithScore]:
+def _distinct(found: Sequence[_Nodes]) -> list[NodeWithScore]:
     kept: dict[str, NodeWithScore] = {}
     for retrieved in (retrieved for nodes in found for retrieved in nodes):
         kept.setdefault(retrieved.node_id, retrieved)
     return list(kept.values())
+
+
+def _ids(found: Sequence[_Nodes]) -> frozenset[str]:
+    return frozenset(retrieved.node_id for nodes in found for retrieved in nodes)

@@ -23,11 +23,14 @@ from qdrant_client import models
 from qdrant_client.http.models import QueryResponse
 
 from lcse_plugins.errors import CollectionError, InvalidOption, MissingExtra
+from lcse_plugins.hosting.versions import check_versions
 
 try:
     import qdrant_edge as edge
 except ImportError as error:
     raise MissingExtra("EmbeddedClient", "qdrant-edge") from error
+else:
+    check_versions("EmbeddedClient", "qdrant-edge")
 
 from qdrant_lcse.edge_requests import from_edge_points, from_edge_record, to_edge_payload, to_edge_request
 

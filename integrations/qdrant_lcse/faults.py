@@ -6,6 +6,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from lcse_plugins.errors import CollectionError, LcseError, SearchUnavailable
+from lcse_plugins.hosting.refusals import is_refusal
 
 __all__ = ["translate_fault"]
 
@@ -32,7 +33,7 @@ def translate_fault(error: Exception, *, collection: str) -> Exception:
 def _meaning(error: Exception, collection: str) -> CollectionError | SearchUnavailable | None:
     if isinstance(error, UnexpectedResponse):
         content = error.content.decode("utf-8", errors="replace")[:500]
-        if error.status_code is not None and 400 <= error.status_code < 500 and error.status_code not in (408, 429):
+        if is_refusal(error.status_code):
             return CollectionError(collection, f"Qdrant refused the request ({error.status_code}): {content}")
         return SearchUnavailable(f"Qdrant failed on collection {collection!r} ({error.status_code}): {content}")
     if isinstance(error, ApiException | QdrantException | OSError | TimeoutError):

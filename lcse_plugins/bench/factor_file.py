@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lcse_plugins.errors import InvalidOption, QueryError
-from lcse_plugins.query import Query, canonical, from_flat, from_json, to_flat, to_json
+from lcse_plugins.errors import InvalidOption, QueryError, QueryNotFlat
+from lcse_plugins.query import Query, from_flat, from_json, to_flat, to_json
 
 __all__ = ["OFFICIAL_SHA256", "FactorFile", "FactorSample", "draw_samples", "read_factor", "write_factor"]
 
@@ -185,5 +185,7 @@ def _parse_from_json(data: Mapping[str, Any]) -> Query:
 
 
 def _parse_to_json(tree: Query) -> Any:
-    nested = canonical(tree).depth > 3 or any(hasattr(c, "children") for c in getattr(canonical(tree), "children", ()))
-    return to_json(tree) if nested else to_flat(tree)
+    try:
+        return to_flat(tree)
+    except QueryNotFlat:
+        return to_json(tree)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BEAMS", "CANDIDATES", "Measured", "run", "table"]
 
-CANDIDATES = {"nested": (100, 300, 1_000), "two-trip": (100, 300, 1_000, 10_000)}
+CANDIDATES = {"nested": (100, 200, 1_000), "two-trip": (100, 200, 1_000, 10_000)}
 """How many points each way of scoring is asked to score; nesting repeats its searches and is not meant for many."""
 
 BEAMS = (100, 1_024, 4_096)

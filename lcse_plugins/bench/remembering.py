@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from lcse_plugins.batches import batched
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource
 
@@ -43,8 +44,7 @@ class RememberingEncoder:
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
         """(n, d) unit rows, read in large batches and never twice."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        for start in range(0, len(missing), READ_AT_ONCE):
-            part = missing[start : start + READ_AT_ONCE]
+        for part in batched(missing, READ_AT_ONCE):
             self._kept.update(zip(part, self._encoder.encode_texts(part), strict=True))
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)

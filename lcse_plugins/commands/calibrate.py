@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from lcse_plugins.commands.options import encoder_option, file_to_write, json_option, load, progress_bar
+from lcse_plugins.batches import batched
+from lcse_plugins.commands.options import encoder_option, file_to_write, json_option, load, print_json, progress_bar
 from lcse_plugins.config import DEFAULT_CONFIG, Mode, ScoringConfig
 
 if TYPE_CHECKING:
@@ -86,9 +86,7 @@ def calibrate(
             err=True,
         )
     if as_json:
-        click.echo(
-            json.dumps({**fit.calibration.to_json(), "objective": objective, "value": fit.accuracy, **_tables(fit)})
-        )
+        print_json({**fit.calibration.to_json(), "objective": objective, "value": fit.accuracy, **_tables(fit)})
         return
     _show(fit, objective, len(labelled))
     if out is not None:
@@ -99,11 +97,11 @@ def _encoded(model: Encoder, paths: Sequence[Path], progress: Callable[[int, int
     """(n, d) image vectors, in batches, so that the bar moves."""
     import numpy as np
 
-    batches = []
-    for start in range(0, len(paths), BATCH):
-        batches.append(model.encode_images(paths[start : start + BATCH]))
-        progress(min(start + BATCH, len(paths)), len(paths))
-    return np.concatenate(batches)
+    rows: list[FloatArray] = []
+    for batch in batched(paths, BATCH):
+        rows.extend(model.encode_images(batch))
+        progress(len(rows), len(paths))
+    return np.stack(rows)
 
 
 def _tables(fit: CalibrationFit) -> dict[str, object]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import click
 
-from lcse_plugins.commands.options import json_option
+from lcse_plugins.commands.options import json_option, print_json
 
 __all__ = ["encoders"]
 
@@ -21,7 +20,7 @@ def encoders(as_json: bool) -> None:
     listings = available_encoders()
     if as_json:
         for listing in listings:
-            click.echo(json.dumps(asdict(listing)))
+            print_json(asdict(listing))
         return
     width = max(len(listing.name) for listing in listings)
     for listing in listings:

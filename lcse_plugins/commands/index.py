@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from lcse_plugins.commands.messages import print_left_out
-from lcse_plugins.commands.options import encoder_option, json_option, load, progress_bar
+from lcse_plugins.commands.options import encoder_option, json_option, load, print_json, progress_bar
 
 if TYPE_CHECKING:
     from lcse_plugins.images.tiles import TileChoice
@@ -59,7 +58,7 @@ def index(
     counts = {name: getattr(report, name) for name in ("added", "updated", "removed", "unchanged")}
     if as_json:
         broken = [{"path": error.source, "reason": error.reason} for error in report.broken]
-        click.echo(json.dumps({"index": str(out), **counts, "tiles": describe_tiles(report.tiles), "broken": broken}))
+        print_json({"index": str(out), **counts, "tiles": describe_tiles(report.tiles), "broken": broken})
         return
     left_out = f", {len(report.broken)} left out" if report.broken else ""
     tiled = f", tiles {describe_tiles(report.tiles)}" if report.tiles else ""

@@ -148,12 +148,11 @@ def make_scorer(
     encoder: str, mode: Mode, holistic: HolisticText, aggregator: Aggregator, calibration: Path | None
 ) -> LogicScorer:
     """The scorer that the shared options describe."""
-    from lcse_plugins.calibrate import load_calibration
     from lcse_plugins.scorer import LogicScorer
 
     return LogicScorer(
         load(encoder),
-        calibration=None if calibration is None else load_calibration(calibration),
+        calibration=calibration,
         config=ScoringConfig(mode=mode, holistic=holistic, aggregator=aggregator),
     )
 

@@ -129,9 +129,9 @@ class OpenClipEncoder:
         if self._family.startswith("siglip"):
             lowered = [text.lower() for text in lowered]
         rows = []
-        for start in range(0, len(lowered), self.batch_size):
+        for batch in batched(lowered, self.batch_size):
             with self._tokenizer_lock:
-                tokens = self._tokenizer(lowered[start : start + self.batch_size])
+                tokens = self._tokenizer(batch)
             rows.append(self._run(self._model.encode_text, tokens))
         return np.concatenate(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
 

@@ -97,7 +97,7 @@ class StarterEncoder:
         preset = self._manifest["calibration"]
         return Calibration(mu=float(preset["mu"]), beta=float(preset["beta"]), encoder_id=self.encoder_id)
 
-    def encode_texts(self, texts: Sequence[str], *, batch_size: int | None = None) -> FloatArray:
+    def encode_texts(self, texts: Sequence[str]) -> FloatArray:
         """(n_texts, dimension) float32 unit rows; each text is read up to its 48th token.
 
         Raises:
@@ -108,10 +108,8 @@ class StarterEncoder:
         tokenizer = self._load_tokenizer()
         session = self._load_session(TEXT_FILE)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
-        size = self._batch(batch_size)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # neighbours in length waste no padding
-        for start in range(0, len(order), size):
-            batch = order[start : start + size]
+        for batch in batched(order, self.batch_size):
             tokens = tokenizer.encode_batch([texts[i] for i in batch])
             ids = np.array([t.ids for t in tokens], dtype=np.int64)
             mask = np.array([t.attention_mask for t in tokens], dtype=np.int64)

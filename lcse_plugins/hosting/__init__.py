@@ -3,5 +3,6 @@
 `account` is what a result says of itself in a host's metadata, `reranking` ranks what another search found,
 `logic_queries` asks a database that scores by itself, and `payloads` reads what the frameworks wrote to one.
 `checked_options`, `keywords` and `made_once` serve the components: their fields, arguments and what is made of them;
-`versions` checks which framework they run in.
+`pictures` opens what they embed, `refusals` tells a server's refusal from its failure, and `versions` checks which
+framework they run in.
 """

@@ -35,7 +35,7 @@ class Account(TypedDict, total=False):
         parse: how the query was read.
         mode: how it was scored.
         exact: whether it is proved that nothing else of the source belongs here; never so after a mere reranking.
-        fetched: how the candidates were found.
+        fetched: how it was found, or the list it was ranked in.
         notes: what a person should know.
     """
 
@@ -101,5 +101,6 @@ def _warning(parse: Parse, fetched: Fetched) -> list[str]:
         return []
     return [
         "these candidates were fetched by the words of the query, which favours what it excludes "
-        f"({', '.join(excluded)}); LogicRetriever fetches by its logic"
+        f"({', '.join(excluded)}); LogicRetriever fetches by its logic, from an index known to hold vectors of "
+        "the same encoder"
     ]

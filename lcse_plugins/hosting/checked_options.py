@@ -37,7 +37,10 @@ class CheckedOptions:
 
     if not TYPE_CHECKING:  # type checkers read the arguments from the fields
 
-        def __init__(self, **options: Any) -> None:
+        def __init__(self, *unnamed: Any, **options: Any) -> None:
+            if unnamed:
+                known = ", ".join(f"{name}=…" for name in _settable(type(self)))
+                raise InvalidOption(f"{type(self).__name__} takes its options by keyword: {known}")
             try:
                 super().__init__(**options)
             except ValidationError as error:
@@ -52,6 +55,12 @@ def _option_error(error: ValidationError, kind: type[BaseModel]) -> LcseError:
     told = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults if fault["type"] != _UNKNOWN]
     unknown = [str(fault["loc"][0]) for fault in faults if fault["type"] == _UNKNOWN]
     if unknown:
-        known = [name for name, field in kind.model_fields.items() if field.repr]  # others are not to be set
-        told.append(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(known)}")
+        told.append(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(_settable(kind))}")
     return InvalidOption("; ".join(told))
+
+
+def _settable(kind: type[BaseModel]) -> list[str]:
+    """Names of the fields that may be set, those of the host's own classes last."""
+    inherited = {name for base in kind.__bases__ for name in getattr(base, "model_fields", ())}
+    known = [name for name, field in kind.model_fields.items() if field.repr]  # others are not to be set
+    return sorted(known, key=inherited.__contains__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from lcse_plugins.arguments import check_limits
 from lcse_plugins.encoded import EncodedQuery
@@ -14,7 +15,12 @@ from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate, Ranking
 from lcse_plugins.search import rank_pool
 
-__all__ = ["rank_found"]
+__all__ = ["OnMissing", "kept_last", "rank_found"]
+
+logger = logging.getLogger(__name__)
+
+OnMissing: TypeAlias = Literal["keep_last", "drop", "raise"]
+"""What becomes of what cannot be ranked: it follows the rest in its old order, is left out, or is an error."""
 
 T = TypeVar("T")
 
@@ -47,6 +53,7 @@ def rank_found(
         InvalidOption: `limit` or `min_truth` is out of range.
     """
     check_limits(limit, min_truth)
+    depth = None if limit is None else max(limit, COMPARED_RESULTS)  # the vector on top says little of the others
     usable = list(vectors)
     while True:
         candidates = [
@@ -54,7 +61,7 @@ def rank_found(
             for place, vector in enumerate(usable)
             if not isinstance(vector, LcseError)
         ]
-        ranking = _ranking(encoded, candidates, limit, min_truth)
+        ranking = _ranking(encoded, candidates, depth, min_truth)
         best = [result.candidate for result in ranking[:COMPARED_RESULTS]]
         compared = [stored(candidate.payload, candidate.vector) for candidate in best]
         wrong = {
@@ -62,8 +69,42 @@ def rank_found(
         }
         if not wrong:
             pairs = zip(found, usable, strict=True)
-            return ranking, [(one, fault) for one, fault in pairs if isinstance(fault, LcseError)]
+            return ranking[:limit], [(one, fault) for one, fault in pairs if isinstance(fault, LcseError)]
         usable = [wrong.get(place, vector) for place, vector in enumerate(usable)]
+
+
+def kept_last(
+    missing: Sequence[tuple[T, LcseError]],
+    *,
+    found_count: int,
+    is_picture: Callable[[T], bool],
+    on_missing: OnMissing,
+    min_truth: float | None,
+) -> list[tuple[T, LcseError]]:
+    """What of the unranked follows the ranked; with a `min_truth` no picture does, for none is known to reach it.
+
+    The log tells of pictures that could not be ranked, and when nothing at all could be.
+
+    Args:
+        missing: What `rank_found` could not rank, with the faults.
+        found_count: How many there were to rank.
+        is_picture: Whether one of them should have been ranked; texts among pictures need not be.
+        on_missing: What is to become of them.
+        min_truth: The truth that is asked for.
+
+    Raises:
+        LcseError: the first fault, if `on_missing` is "raise".
+    """
+    if missing and on_missing == "raise":
+        raise missing[0][1]
+    texts = [(one, fault) for one, fault in missing if not is_picture(one)]
+    pictures = [(one, fault) for one, fault in missing if is_picture(one)]
+    told = missing if len(missing) == found_count else pictures
+    if told:
+        logger.warning("%d of %d results could not be ranked; the first: %s", len(told), found_count, told[0][1])
+    if on_missing == "drop":
+        return []
+    return list(missing) if min_truth is None else texts
 
 
 def _ranking(

@@ -1,21 +1,21 @@
-"""Whether an installed library is new enough: pip only checks what is installed with an extra."""
+"""Whether an installed library is one that an extra asks for: pip only checks what is installed with an extra."""
 
 from __future__ import annotations
 
-import re
+import logging
 from importlib import metadata
+
+from packaging.requirements import Requirement
 
 from lcse_plugins.errors import MissingExtra
 
 __all__ = ["check_versions"]
 
-_REQUIREMENT = re.compile(
-    r"(?P<name>[\w.-]+)[^;]*?>=(?P<least>[\d.]+)[^;]*;\s*extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]"
-)
+logger = logging.getLogger(__name__)
 
 
 def check_versions(feature: str, extra: str) -> None:
-    """Compare what is installed with what the extra asks for.
+    """Compare what is installed with what the extra asks for; the log tells of what is newer than it allows.
 
     Args:
         feature: What needs it, for the message.
@@ -24,24 +24,29 @@ def check_versions(feature: str, extra: str) -> None:
     Raises:
         MissingExtra: a library of the extra is not installed, or is too old.
     """
-    for name, least in _required(extra):
+    for required in _required(extra):
         try:
-            found = metadata.version(name)
+            found = metadata.version(required.name)
         except metadata.PackageNotFoundError:
             raise MissingExtra(feature, extra) from None
-        if _numbers(found) < _numbers(least):
-            raise MissingExtra(feature, extra, lacking=f"{name} {least} or newer, and {found} is installed")
+        for specifier in required.specifier:
+            if specifier.contains(found, prereleases=True):
+                continue
+            if specifier.operator != ">=":
+                logger.warning("%s was tried with %s%s, and %s is installed", feature, required.name, specifier, found)
+                continue
+            lacking = f"{required.name} {specifier.version} or newer, and {found} is installed"
+            raise MissingExtra(feature, extra, lacking=lacking)
 
 
-def _required(extra: str) -> list[tuple[str, str]]:
-    """The libraries of an extra with their least versions; none when this package was not installed but copied."""
+def _required(extra: str) -> list[Requirement]:
+    """What an extra asks for beyond the package itself; nothing when this was not installed but copied."""
     try:
-        requirements = metadata.requires("lcse-plugins") or []
+        requirements = map(Requirement, metadata.requires("lcse-plugins") or ())
     except metadata.PackageNotFoundError:
         return []
-    found = (_REQUIREMENT.fullmatch(requirement.strip()) for requirement in requirements)
-    return [(match[1], match[2]) for match in found if match and match[3] == extra]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version.split("+")[0])[:3])
+    return [
+        required
+        for required in requirements
+        if (marker := required.marker) and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""})
+    ]

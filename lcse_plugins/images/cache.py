@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -27,6 +26,7 @@ from lcse_plugins.images.locations import (
     location_name,
     read_images,
 )
+from lcse_plugins.recent import Recent
 
 __all__ = ["ImageVectorCache"]
 
@@ -50,18 +50,17 @@ class ImageVectorCache:
         check_count("capacity", capacity)
         check_count("batch_size", batch_size)
         self.encoder = encoder
-        self._capacity = capacity
         self._batch_size = batch_size
-        self._kept: OrderedDict[str, FloatArray] = OrderedDict()  # by hash of a picture, or by URL
+        self._kept: Recent[str, FloatArray] = Recent(capacity)  # by hash of a picture, or by URL
         self._flights: dict[str, Future[FloatArray | ImageError | None]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the flights
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy begins empty: what is being encoded cannot be handed over."""
-        return partial(type(self), capacity=self._capacity, batch_size=self._batch_size), (self.encoder,)
+        return partial(type(self), capacity=self._kept.size, batch_size=self._batch_size), (self.encoder,)
 
     def vectors(self, pictures: Iterable[bytes | ImageError]) -> list[FloatArray | ImageError]:
         """The (d,) vector of each picture, in order; for one that cannot be decoded, its error.
@@ -86,15 +85,13 @@ class ImageVectorCache:
         listed = list(pictures_of(locations, name="locations"))
         urls = dict.fromkeys(filter(_is_url, listed))
         others = [location for location in listed if not _is_url(location)]
-        found = self._fetched(urls) if access.allow_urls else {}
+        found: dict[str, FloatArray | ImageError] = {**self._kept.known(urls if access.allow_urls else ())}
         unread = [url for url in urls if url not in found]
         to_read = [*unread, *others]
         read = iter(self._in_chunks(zip(read_images(to_read, access=access), to_read, strict=True)))
-        found.update({url: next(read) for url in unread})
-        with self._lock:
-            for url in unread:
-                if not isinstance(vector := found[url], ImageError):
-                    self._keep(url, vector)
+        fetched = {url: next(read) for url in unread}
+        self._kept.keep(_sound(fetched))
+        found.update(fetched)
         return [found[location] if _is_url(location) else next(read) for location in listed]
 
     async def avectors(self, pictures: Iterable[bytes | ImageError]) -> list[FloatArray | ImageError]:
@@ -120,15 +117,12 @@ class ImageVectorCache:
         return found
 
     def _of(self, pictures: Mapping[str, bytes]) -> dict[str, FloatArray | ImageError]:
-        found: dict[str, FloatArray | ImageError] = {}
         mine: dict[str, Future[FloatArray | ImageError | None]] = {}
         others: dict[str, Future[FloatArray | ImageError | None]] = {}
         with self._lock:
-            for key in pictures:
-                if key in self._kept:
-                    self._kept.move_to_end(key)
-                    found[key] = self._kept[key]
-                elif key in self._flights:
+            found: dict[str, FloatArray | ImageError] = {**self._kept.known(pictures)}
+            for key in [key for key in pictures if key not in found]:
+                if key in self._flights:
                     others[key] = self._flights[key]
                 else:
                     mine[key] = self._flights[key] = Future()
@@ -148,27 +142,12 @@ class ImageVectorCache:
         flights: Mapping[str, Future[FloatArray | ImageError | None]],
         encoded: Mapping[str, FloatArray | ImageError],
     ) -> None:
+        self._kept.keep(_sound(encoded))  # before the flight ends: whoever comes then must find it
         with self._lock:
-            for key, vector in encoded.items():
-                if not isinstance(vector, ImageError):
-                    self._keep(key, vector)
             for key in flights:
                 del self._flights[key]
         for key, flight in flights.items():
             flight.set_result(encoded.get(key))
-
-    def _keep(self, key: str, vector: FloatArray) -> None:
-        self._kept[key] = vector
-        self._kept.move_to_end(key)
-        if len(self._kept) > self._capacity:
-            self._kept.popitem(last=False)
-
-    def _fetched(self, urls: Iterable[str]) -> dict[str, FloatArray | ImageError]:
-        with self._lock:
-            kept = [url for url in urls if url in self._kept]
-            for url in kept:
-                self._kept.move_to_end(url)
-            return {url: self._kept[url] for url in kept}
 
     def _encode(self, pictures: Mapping[str, bytes]) -> dict[str, FloatArray | ImageError]:
         broken: dict[str, FloatArray | ImageError] = {}
@@ -184,6 +163,10 @@ class ImageVectorCache:
                 f"{len(sound)} pictures; they must be finite and {self.encoder.dimension} long"
             )
         return {**{key: _frozen(row) for key, row in zip(sound, rows, strict=True)}, **broken}
+
+
+def _sound(found: Mapping[str, FloatArray | ImageError]) -> dict[str, FloatArray]:
+    return {key: vector for key, vector in found.items() if not isinstance(vector, ImageError)}
 
 
 def _frozen(row: FloatArray) -> FloatArray:

@@ -75,14 +75,14 @@ class TextVectorCheck:
         Raises:
             InvalidCandidate: all vectors that could be compared are.
         """
-        vectors = {
-            place: result.vector
+        compared = {
+            place: (result.text, result.vector, result.picture)
             for place, result in enumerate(results[:COMPARED_RESULTS])
             if result.vector is not None and result.picture is not None and _has_words(result.text)
         }
-        verdicts = self._compare([(results[place], vector) for place, vector in vectors.items()])
-        found = [place for place, is_text in zip(vectors, verdicts, strict=True) if is_text]
-        if found and len(found) == len(vectors):
+        verdicts = self._compare(list(compared.values()))
+        found = [place for place, is_text in zip(compared, verdicts, strict=True) if is_text]
+        if found and len(found) == len(compared):
             raise InvalidCandidate(self.describe_fault(results[found[0]]))
         for place in found:
             logger.warning("left out: %s", self.describe_fault(results[place]))
@@ -93,21 +93,19 @@ class TextVectorCheck:
         text = result.text[:60]
         return f"the stored vector of {result.name} is that of its text, {text!r}, not of its picture; {self._advice}"
 
-    def _compare(self, results: Sequence[tuple[StoredResult, FloatArray]]) -> list[bool]:
-        """For each result whether its vector is that of its text; texts not met before are encoded together."""
-        keys = [sha256(vector.tobytes() + result.text.encode(errors="replace")).digest() for result, vector in results]
+    def _compare(self, stored: Sequence[tuple[str, FloatArray, ImageLocation]]) -> list[bool]:
+        """For each text, vector and picture whether the vector is the text's; new texts are encoded together."""
+        keys = [sha256(vector.tobytes() + text.encode(errors="replace")).digest() for text, vector, _ in stored]
         verdicts = self._verdicts.known(keys)
-        new = {key: result for key, result in zip(keys, results, strict=True) if key not in verdicts}
+        new = {key: one for key, one in zip(keys, stored, strict=True) if key not in verdicts}
         if new:
-            rows = self._cache.encoder.encode_texts([result.text[:LONGEST_TEXT] for result, _ in new.values()])
-            for (key, (result, vector)), text_vector in zip(new.items(), rows, strict=True):
-                verdicts[key] = _same(vector, text_vector) and not self._is_of_picture(vector, result.picture)
-        self._verdicts.keep(verdicts)
+            rows = self._cache.encoder.encode_texts([text[:LONGEST_TEXT] for text, _, _ in new.values()])
+            for (key, (_, vector, picture)), text_vector in zip(new.items(), rows, strict=True):
+                verdicts[key] = _same(vector, text_vector) and not self._is_of_picture(vector, picture)
+        self._verdicts.keep({key: verdicts[key] for key in new})
         return [verdicts[key] for key in keys]
 
-    def _is_of_picture(self, vector: FloatArray, picture: ImageLocation | None) -> bool:
-        if picture is None:
-            return False
+    def _is_of_picture(self, vector: FloatArray, picture: ImageLocation) -> bool:
         (picture_vector,) = self._cache.vectors_at([picture], access=self._access)
         return not isinstance(picture_vector, LcseError) and _same(vector, picture_vector)
 

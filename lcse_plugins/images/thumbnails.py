@@ -34,8 +34,7 @@ def jpeg_thumbnail(source: ImageSource, *, max_side: int = 768, max_bytes: int |
     """
     if max_side < SMALLEST_SIDE:
         raise InvalidOption(f"max_side is at least {SMALLEST_SIDE} pixels, not {max_side}")
-    loaded = load_image(source)
-    picture = loaded.copy() if loaded is source else loaded
+    picture = load_image(source)
     while True:
         picture.thumbnail((max_side, max_side))
         stream = BytesIO()

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from lcse_plugins.arguments import has_surrogates
 from lcse_plugins.encoders.images import content_hash
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import ImageError, IndexFileError
@@ -15,7 +16,7 @@ from lcse_plugins.index.files import TABLE_FILE, is_own_file
 from lcse_plugins.index.store import IndexStore
 from lcse_plugins.index.table import FileRecord, IndexMeta
 
-__all__ = ["RowType", "check_encoder", "check_place", "is_text", "open_or_create", "resolved_folder", "why_nothing"]
+__all__ = ["RowType", "check_encoder", "check_place", "open_or_create", "resolved_folder", "why_nothing"]
 
 RowType = Literal["float32", "float16"]
 
@@ -30,14 +31,9 @@ def resolved_folder(folder: str | Path) -> Path:
         root = Path(folder).resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
         raise ImageError(folder, f"cannot be listed ({error})") from error
-    if not is_text(str(root)):
+    if has_surrogates(str(root)):
         raise ImageError(root, "the folder's path is not valid Unicode; rename it, or the folder it is in")
     return root
-
-
-def is_text(name: str) -> bool:
-    """Whether a file's name is text; on some systems it may be any bytes."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def why_nothing(place: Path) -> str:

@@ -12,14 +12,14 @@ from typing import get_args
 import numpy as np
 from PIL import Image
 
-from lcse_plugins.arguments import check_count
+from lcse_plugins.arguments import check_count, has_surrogates
 from lcse_plugins.encoders.ahead import map_ahead
 from lcse_plugins.encoders.images import MAX_BYTES, content_hash, load_image, reason_of, walk_images
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
 from lcse_plugins.images.tiles import TILES, Tile, TileChoice, views
 from lcse_plugins.index.files import exclusive
-from lcse_plugins.index.opening import RowType, check_place, is_text, open_or_create, resolved_folder, why_nothing
+from lcse_plugins.index.opening import RowType, check_place, open_or_create, resolved_folder, why_nothing
 from lcse_plugins.index.scale import IndexScale, fit_index_scale
 from lcse_plugins.index.store import IndexStore
 from lcse_plugins.index.table import FileRecord
@@ -75,9 +75,9 @@ def update_index(
         names = sorted(path.relative_to(root).as_posix() for path in _pictures(root, place, unlisted))
         update = _Update(store, root, encoder, unlisted)
         update.broken += [
-            ImageError(root / name, "its name is not valid Unicode") for name in names if not is_text(name)
+            ImageError(root / name, "its name is not valid Unicode") for name in names if has_surrogates(name)
         ]
-        return update.run([name for name in names if is_text(name)], batch_size, workers, progress)
+        return update.run([name for name in names if not has_surrogates(name)], batch_size, workers, progress)
 
 
 def _pictures(root: Path, place: Path, unlisted: list[ImageError]) -> Iterator[Path]:

@@ -85,11 +85,7 @@ def to_flat(query: Query, *, strict: bool = True) -> FlatQuery:
             operator = "OR"
         case Plain():
             operator = "NONE"
-    if (
-        strict
-        and tree.depth > 2
-        and not all(isinstance(child, Concept | Not) for child in getattr(tree, "children", ()))
-    ):
+    if strict and any(isinstance(child, And | Or | Plain) for child in getattr(tree, "children", ())):
         raise QueryNotFlat(f"{format_query(tree)} is nested and has no flat form; use to_json, or strict=False")
     return {
         "concepts": [{"text": leaf.text, "is_negated": negated} for leaf, negated in leaves(tree)],

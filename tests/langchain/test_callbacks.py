@@ -82,7 +82,7 @@ class ParsingModel(FakeMessagesListChatModel):
 def _scorer(encoder: ToyEncoder) -> LogicScorer:
     call = ToolCall(name=WireQuery.__name__, args=to_wire(parse(QUERY)).model_dump(), id="1")
     model = ParsingModel(responses=[AIMessage(content="", tool_calls=[call])])
-    return LogicScorer(encoder, query_parser_chain(model, on_error="raise"))
+    return LogicScorer(encoder, parser=query_parser_chain(model, on_error="raise"))
 
 
 async def test_a_model_that_parses_is_a_child_of_the_retriever(

@@ -78,9 +78,9 @@ def test_documents_without_a_picture(
     mixed = [notes[0], *documents[:3], notes[1]]
     found = compressor.compress_documents(mixed, QUERY)
     assert [document.page_content for document in found[3:]] == ["second note", "first note"]
-    assert "relevance_score" not in found[4].metadata
-    assert found[4].metadata == {"a": 1}
-    assert found[4].metadata is not notes[1].metadata
+    assert found[4].metadata.keys() == {"a", "lcse"}
+    assert "names no picture" in found[4].metadata["lcse"]["missing"]
+    assert notes[1].metadata == {"a": 1}
     dropping = compressor.model_copy(update={"on_missing": "drop"})
     assert len(dropping.compress_documents(mixed, QUERY)) == 3
     assert dropping.compress_documents(notes, QUERY) == []
@@ -91,6 +91,37 @@ def test_documents_without_a_picture(
     with pytest.raises(ImageError, match="not a picture"):
         raising.compress_documents([Document(page_content="?", metadata={"path": str(pictures[0])})], QUERY)
     assert len(compressor.model_copy(update={"top_n": 4}).compress_documents(mixed, QUERY)) == 4
+
+
+def test_what_an_earlier_query_said_is_not_said_of_this_one(compressor: LogicCompressor) -> None:
+    old = {"relevance_score": 0.9, "lcse": {"reason": "of another query", "truth": 1.0}}
+    found = compressor.compress_documents([Document("a note", id="note", metadata=old)], QUERY)[0].metadata
+    assert found.keys() == {"lcse"}
+    assert (found["lcse"]["id"], found["lcse"]["parse"]["query"]) == ("note", QUERY)
+    assert not {"reason", "truth"} & found["lcse"].keys()
+
+
+async def test_pictures_that_cannot_be_read_are_told_of(
+    compressor: LogicCompressor, documents: list[Document], caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = [Document("?", metadata={"image_path": f"/moved/{name}.png"}) for name in "ab"]
+    await compressor.acompress_documents([*gone, Document("a note"), *documents[:2]], QUERY)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "2 of 5 results could not be ranked; the first: /moved/a.png: there is no such file"
+    caplog.clear()
+    compressor.compress_documents([Document("a note"), *documents[:2]], QUERY)
+    assert not caplog.records
+    compressor.compress_documents([Document("a note")], QUERY)
+    assert "1 of 1 results could not be ranked; the first: document 'a note'" in caplog.text
+
+
+def test_a_picture_that_cannot_be_read_is_not_true_enough(
+    compressor: LogicCompressor, documents: list[Document]
+) -> None:
+    mixed = [Document("gone", metadata={"image_path": "/moved/a.png"}), Document("a note"), *documents]
+    strict = compressor.model_copy(update={"min_truth": 0.5})
+    found = [document.page_content for document in strict.compress_documents(mixed, QUERY)]
+    assert found == ["umbrella", "umbrella bench", "a note"]
 
 
 def test_equal_documents_are_all_kept_in_order(compressor: LogicCompressor) -> None:
@@ -190,6 +221,9 @@ async def test_a_text_among_pictures_counts_as_one_without_a_picture(
         assert "relevance_score" not in found[-1].metadata
     compressor.on_missing = "drop"
     assert len(compressor.compress_documents(documents, "blue")) == 5
+    compressor.top_n = 1  # the text stands first, and pictures are behind it
+    assert [document.id for document in compressor.compress_documents(documents, "caption blue")] != ["blue"]
+    compressor.top_n = None
     compressor.on_missing = "raise"
     with pytest.raises(InvalidCandidate, match="that of its text, 'caption blue'"):
         compressor.compress_documents(documents, "blue")

@@ -38,6 +38,9 @@ async def test_pictures_from_paths_bytes_and_data_uris(encoder: ToyEncoder, pict
 def test_a_broken_picture_is_named(encoder: ToyEncoder, tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="there is no such file"):
         LcseEmbeddings(encoder).embed_images([tmp_path / "none.png"])
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    with pytest.raises(ImageError, match=r"broken\.png: not a picture"):
+        LcseEmbeddings(encoder).embed_images([tmp_path / "broken.png"])
 
 
 @pytest.mark.parametrize("kind", sorted(STORES))
@@ -79,3 +82,10 @@ def test_wrong_settings_are_refused(encoder: ToyEncoder) -> None:
 
 def test_a_store_with_these_embeddings_needs_no_scorer(memory: InMemoryVectorStore) -> None:
     assert LogicRetriever(source=memory, k=1).invoke("umbrella and no person")[0].page_content == "umbrella"
+
+
+def test_one_text_or_picture_is_not_a_list_of_them(encoder: ToyEncoder) -> None:
+    with pytest.raises(InvalidOption, match=r"\[text\]"):
+        LcseEmbeddings(encoder).embed_documents("dog")  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match=r"\[image\]"):
+        LcseEmbeddings(encoder).embed_images("dog.jpg")

@@ -206,6 +206,8 @@ def test_wrong_settings_are_refused(memory: InMemoryVectorStore, scorer: LogicSc
         LogicRetriever(source=memory, min_truth=1.5)
     with pytest.raises(InvalidOption, match="pass scorer="):
         LogicRetriever(source=VectorPool.of(gallery))
+    with pytest.raises(InvalidOption, match="LogicRetriever takes its options by keyword: source=…, scorer=…"):
+        LogicRetriever(memory)  # type: ignore[call-arg, arg-type]
     with pytest.raises(InvalidOption, match="not list"):
         LogicRetriever(source=[1, 2], scorer=scorer)  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match="use one encoder for both"):
@@ -224,7 +226,7 @@ def test_wrong_settings_are_refused(memory: InMemoryVectorStore, scorer: LogicSc
 
 def test_a_setting_changed_later_takes_effect(memory: InMemoryVectorStore, gallery: list[Candidate]) -> None:
     retriever = LogicRetriever(source=memory, k=12)
-    other = LogicScorer(ToyEncoder(), lambda text: Not(Concept("cat")))
+    other = LogicScorer(ToyEncoder(), parser=lambda text: Not(Concept("cat")))
     expected = [result.id for result in other.rank("a cat", gallery)]
     assert [d.page_content for d in retriever.invoke("a cat")] != expected
     copied = retriever.model_copy(update={"scorer": other})

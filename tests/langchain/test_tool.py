@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 from httpx import Headers
+from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_lcse import LcseEmbeddings, LogicRetriever, logic_search_tool
+from langchain_lcse import LcseEmbeddings, LogicCompressor, LogicRetriever, logic_search_tool
 from langchain_qdrant import QdrantVectorStore
 from PIL import Image
 from qdrant_client import QdrantClient, models
@@ -208,6 +209,14 @@ def test_what_cannot_be_shown_is_said(retriever: LogicRetriever, photos: list[Pa
     assert pictures_in(message) == []
 
 
+def test_what_could_not_be_ranked_is_said(memory: InMemoryVectorStore, scorer: LogicScorer) -> None:
+    reranked = ContextualCompressionRetriever(
+        base_compressor=LogicCompressor(scorer=scorer), base_retriever=memory.as_retriever(search_kwargs={"k": 1})
+    )
+    _, said = texts_in(call(logic_search_tool(reranked), query="sofa cat"))
+    assert said == "1. cat sofa — it could not be ranked — it names no picture"
+
+
 def test_nothing_found_is_said(encoder: ToyEncoder) -> None:
     empty = LogicRetriever(source=InMemoryVectorStore(LcseEmbeddings(encoder)))
     message = call(logic_search_tool(empty), query="a dog")
@@ -254,6 +263,7 @@ FAILURES = [
     asyncio.TimeoutError(),
     ResponseHandlingException(OSError("refused")),
     UnexpectedResponse(503, "busy", b"", Headers()),
+    UnexpectedResponse(429, "too soon", b"", Headers()),
 ]
 
 
@@ -323,6 +333,7 @@ def test_the_description_teaches_queries_that_parse() -> None:
     assert len(examples) >= 5
     for example in examples:
         assert parse(example) is not None
+    assert tool.description.endswith("Never rephrase an exclusion into its opposite: say what is not wanted.")
     assert tool.args["k"]["maximum"] == 20
     assert set(tool.args) == {"query", "k"}
 

@@ -60,6 +60,10 @@ def test_a_picture_is_found_wherever_a_node_keeps_it(dog: Path, encoder: Painted
         Node(image_resource=MediaResource(data=DOG64.encode())),
         Document(text="a caption", metadata={"file_path": str(dog)}),
         TextNode(text="a caption", metadata={"file_path": str(dog)}),
+        TextNode(text="a caption", metadata={"image_path": str(dog)}),
+        TextNode(text="a caption", metadata={"image_url": dog.as_uri()}),
+        TextNode(text="a caption", metadata={"image": DOG64}),
+        TextNode(text="a caption", metadata={"source": str(dog)}),
     ]
     for node in nodes:
         assert similarity(node, encoder) == pytest.approx(1.0, abs=1e-6)

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
@@ -34,6 +35,7 @@ from lcse_plugins.errors import (
 )
 from lcse_plugins.parsing.cached import CachedParser
 from lcse_plugins.parsing.hybrid import HybridParser
+from lcse_plugins.parsing.result import Parser
 from lcse_plugins.testing import ToyEncoder
 from tests.llama_index.painted import GALLERY, PaintedEncoder
 
@@ -123,6 +125,8 @@ def test_top_n(top_n: int | None, count: int, retrieved: list[NodeWithScore], en
         ({"on_missing": "ignore"}, "on_missing"),
         ({"encoder": 7}, "encoder"),
         ({"parser": "no such parser"}, "no such parser"),
+        ({"vector_store": VectorStoreIndex([], embed_model=MockEmbedding(8))}, "pass index.vector_store"),
+        ({"vector_store": 3}, "not in int"),
         ({"topn": 5}, "has no topn; it has .*top_n"),
         ({"config": {"modus": "lcse"}}, "modus"),
         ({"config": {"gamma_and": float("nan")}}, "gamma_and"),
@@ -137,6 +141,11 @@ def test_top_n(top_n: int | None, count: int, retrieved: list[NodeWithScore], en
 def test_arguments_out_of_range_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
         LogicPostprocessor(**options)  # type: ignore[arg-type]
+
+
+def test_an_argument_without_its_name_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="LogicPostprocessor takes its options by keyword: top_n=…, encoder=…"):
+        LogicPostprocessor(5)  # type: ignore[call-arg, arg-type]
 
 
 def test_a_field_changed_later_is_checked_and_counts(retrieved: list[NodeWithScore], encoder: PaintedEncoder) -> None:
@@ -252,6 +261,31 @@ def test_nodes_without_an_image_are_dropped_or_refused(retrieved: list[NodeWithS
         raising.postprocess_nodes(mixed(retrieved)[3:4], query_str=QUERY)
 
 
+async def test_pictures_that_cannot_be_read_are_told_of(
+    retrieved: list[NodeWithScore], encoder: PaintedEncoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    postprocessor = LogicPostprocessor(encoder=encoder)
+    gone = [NodeWithScore(node=ImageNode(image_path=f"/moved/{name}.png")) for name in "ab"]
+    for nodes, count in ((gone, 2), ([*mixed(retrieved), *gone], 7)):
+        caplog.clear()
+        await postprocessor.apostprocess_nodes(nodes, query_str=QUERY)
+        (said,) = [record.getMessage() for record in caplog.records]
+        assert said.startswith(f"{2 if count == 2 else 3} of {count} results could not be ranked; the first: ")
+    caplog.clear()
+    postprocessor.postprocess_nodes([*retrieved, mixed(retrieved)[0]], query_str=QUERY)
+    assert not caplog.records
+
+
+def test_a_picture_that_cannot_be_read_is_not_true_enough(
+    retrieved: list[NodeWithScore], encoder: PaintedEncoder
+) -> None:
+    strict = LogicPostprocessor(encoder=encoder, min_truth=0.5)
+    nodes = [*mixed(retrieved), NodeWithScore(node=ImageNode(text="no vector")), *retrieved[2:]]
+    found = shown(strict.postprocess_nodes(nodes, query_str=QUERY))
+    assert found == ["umbrella", "umbrella bench", "first", "second"]
+    assert shown(strict.postprocess_nodes(nodes[3:4], query_str=QUERY)) == []
+
+
 def test_text_alone_stays_as_it_came(encoder: PaintedEncoder) -> None:
     nodes = [NodeWithScore(node=TextNode(text=text), score=0.1) for text in "cab"]
     assert shown(LogicPostprocessor(encoder=encoder).postprocess_nodes(nodes, query_str=QUERY)) == ["c", "a", "b"]
@@ -282,7 +316,7 @@ def test_it_comes_back_from_a_dict_from_json_and_from_a_pickle() -> None:
         on_missing="drop",
         keep_retrieval_score=True,
         batch_size=8,
-        vector_store=dict.fromkeys,
+        vector_store=dict.fromkeys,  # type: ignore[arg-type]
     )
     assert original.encoder == "starter"
     written = original.to_dict()
@@ -339,7 +373,7 @@ def _fails(text: str) -> Query:
 async def test_any_parser_serves_and_one_that_fails_is_named(
     asynchronous: bool, retrieved: list[NodeWithScore], encoder: PaintedEncoder
 ) -> None:
-    async def run(parser: object, query: str) -> list[NodeWithScore]:
+    async def run(parser: Parser, query: str) -> list[NodeWithScore]:
         postprocessor = LogicPostprocessor(encoder=encoder, parser=parser, top_n=2)
         if asynchronous:
             return await postprocessor.apostprocess_nodes(retrieved, QueryBundle(query))

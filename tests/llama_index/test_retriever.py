@@ -249,6 +249,33 @@ def test_the_prompts_of_the_parser_are_open(index: VectorStoreIndex) -> None:
     assert set(retriever.get_prompts()) == {"parser:query_prompt", "parser:repair_prompt"}
 
 
+async def test_a_picture_that_words_fetched_is_not_said_to_be_fetched_by_logic(
+    image_nodes: list[ImageNode], folder: Path, encoder: PaintedEncoder
+) -> None:
+    page = TextNode(text="a page", metadata={"image_path": str(folder / "11.png")})
+    index = MultiModalVectorStoreIndex(
+        [*image_nodes, page, TextNode(text="dogs bark")],
+        embed_model=MockEmbedding(embed_dim=8),
+        image_embed_model=EncoderEmbedding(encoder=encoder),
+    )
+    base = index.as_retriever(similarity_top_k=20, image_similarity_top_k=4)
+    retriever = LogicRetriever(base, LogicPostprocessor(encoder=encoder))
+    found = retriever.retrieve("no dog")
+    assert found == await retriever.aretrieve("no dog")
+    ways = {node.text: node.metadata[METADATA_KEY]["fetched"] for node in found}
+    assert all(ways[words] == "logic" for words in best("no dog", 2))
+    assert {ways["a page"], ways["dog"], ways["dogs bark"]} == {"words"}
+    assert not found[0].metadata[METADATA_KEY]["notes"]
+
+
+def test_the_warning_says_what_lets_an_index_be_searched_by_logic(
+    retrieved: list[NodeWithScore], encoder: PaintedEncoder
+) -> None:
+    found = LogicRetriever(Recorder(retrieved), LogicPostprocessor(encoder=encoder)).retrieve("no dog")
+    (note,) = found[0].metadata[METADATA_KEY]["notes"]
+    assert note.endswith("LogicRetriever fetches by its logic, from an index known to hold vectors of the same encoder")
+
+
 async def test_an_index_of_texts_alone_gives_texts(encoder: PaintedEncoder) -> None:
     index = MultiModalVectorStoreIndex(
         [TextNode(text="dogs bark")],
@@ -258,3 +285,4 @@ async def test_an_index_of_texts_alone_gives_texts(encoder: PaintedEncoder) -> N
     )
     retriever = LogicRetriever(index.as_retriever(), LogicPostprocessor(encoder=encoder))
     assert shown(retriever.retrieve("no dog")) == shown(await retriever.aretrieve("no dog")) == ["dogs bark"]
+    assert retriever.retrieve("no dog")[0].metadata[METADATA_KEY]["fetched"] == "words"

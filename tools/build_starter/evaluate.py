@@ -70,14 +70,14 @@ def quality(model: Path, photos: Path, rows: list[dict[str, Any]]) -> tuple[dict
 
 def speed(model: Path, photos: Path, rows: list[dict[str, Any]]) -> dict[str, float]:
     """Photographs (decoding included) and captions a second on two threads, the best of three passes."""
-    encoder = StarterEncoder(folder=model, threads=2)
     files = [photos / row["file"] for row in rows[:64]]
     texts = [row["captions"][0] for row in rows[:256]]
-    encoder.encode_images(files[:2]), encoder.encode_texts(texts[:2])
     figures = {}
     for batch in (1, 16):
-        best_image = min(_seconds(lambda b=batch: encoder.encode_images(files, batch_size=b)) for _ in range(3))
-        best_text = min(_seconds(lambda b=batch: encoder.encode_texts(texts, batch_size=b)) for _ in range(3))
+        encoder = StarterEncoder(folder=model, threads=2, batch_size=batch)
+        encoder.encode_images(files[:2]), encoder.encode_texts(texts[:2])
+        best_image = min(_seconds(lambda e=encoder: e.encode_images(files)) for _ in range(3))
+        best_text = min(_seconds(lambda e=encoder: e.encode_texts(texts)) for _ in range(3))
         figures[f"images a second, batch {batch}"] = len(files) / best_image
         figures[f"texts a second, batch {batch}"] = len(texts) / best_text
     return figures

@@ -17,6 +17,7 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
 from lcse_plugins.errors import InvalidCandidate, LcseError, SearchUnavailable
+from lcse_plugins.hosting.refusals import is_refusal
 
 __all__ = ["KNOWN_STORES", "StoreFacts", "document_key", "facts_of", "read_vectors", "translated_errors"]
 
@@ -140,18 +141,13 @@ def translated_errors(store: VectorStore, refusal: Callable[[Exception], LcseErr
     except refusals as error:
         raise refusal(error) from error
     except failures as error:
-        if _is_refusal(error):
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int) and is_refusal(status):
             raise refusal(error) from error
         raise SearchUnavailable(
             f"{type(store).__name__} did not answer ({type(error).__name__}: {error}); "
             "see whether it is running and can be reached, and ask again"
         ) from error
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether a server answered that the request is wrong; not that it has no time."""
-    status = getattr(error, "status_code", None)
-    return isinstance(status, int) and 400 <= status < 500 and status not in (408, 429)
 
 
 def _loaded_errors(*names: tuple[str, str]) -> tuple[type[Exception], ...]:
