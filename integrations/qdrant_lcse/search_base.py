@@ -37,7 +37,8 @@ BlockingClient: TypeAlias = "QdrantClient | EmbeddedClient"
 ClientT = TypeVar("ClientT", bound="QdrantClient | EmbeddedClient | AsyncQdrantClient")
 
 LARGEST_NESTED = 4000
-"""`auto` nests if no more points than this are looked at: each candidate search is repeated for each similarity."""
+"""`auto` nests if no more points than this are looked at: each candidate search is repeated for each similarity, which
+only pays where a round trip takes time."""
 
 BEAM, LEAST_BEAM, WIDE_BEAM = 512, 128, 1024
 """HNSW's beam for candidates, to be shared among the searches of a query; the least of one search; and that of one when
@@ -118,7 +119,8 @@ class LogicSearchBase(Generic[ClientT]):
             return client_steps(encoded, schema, options, strategy)
         beam = max(strategy.depth, (strategy.params and strategy.params.hnsw_ef) or 0)
         small = len(formula.vectors) * searches * beam <= LARGEST_NESTED
-        execution: Literal["nested", "two-trip"] = "nested" if small else "two-trip"
+        saves_a_trip = small and not self.in_process
+        execution: Literal["nested", "two-trip"] = "nested" if saves_a_trip else "two-trip"
         if self.execution == "nested" or self.execution == "two-trip":
             execution = self.execution
         return formula_steps(encoded, schema, options, strategy, formula=formula, execution=execution)

@@ -56,6 +56,13 @@ def test_requests_survive_the_wire(engine: Engine, remote: QdrantClient, executi
         assert hits.points[0].payload == {"place": best[0], "tenant": best[0] % 7}
 
 
+@pytest.mark.parametrize(("candidates", "execution"), [(1000, "nested"), (5000, "two-trip")])
+def test_auto_saves_a_round_trip_where_nesting_is_small(
+    engine: Engine, remote: QdrantClient, candidates: int, execution: str
+) -> None:
+    assert LogicSearch(remote, "photos", SCORER).query(BUT_NOT, candidates=candidates).execution == execution
+
+
 @pytest.mark.parametrize(("execution", "trips"), [("nested", 1), ("two-trip", 2), ("client", 2)])
 def test_round_trips(engine: Engine, remote: QdrantClient, execution: Any, trips: int) -> None:
     search = LogicSearch(remote, "photos", SCORER, execution=execution)

@@ -366,8 +366,7 @@ def test_auto_scores_here_what_no_formula_can_hold(tmp_path: Path) -> None:
         deep = ((deep | Concept("dog")) & PERSON) | Concept("car")
     with EmbeddedClient(tmp_path) as made:
         fill(made, "photos", VECTORS)
-        assert LogicSearch(made, "photos", SCORER).query(BUT_NOT).execution == "nested"
-        assert LogicSearch(made, "photos", SCORER).query(BUT_NOT, candidates=5000).execution == "two-trip"
+        assert LogicSearch(made, "photos", SCORER).query(BUT_NOT).execution == "two-trip"
         assert LogicSearch(made, "photos", SCORER).query(deep).execution == "client"
         with pytest.raises(InvalidOption, match="nodes"):
             LogicSearch(made, "photos", SCORER, execution="nested").query(deep)
