@@ -111,8 +111,8 @@ def _mean_logit(parts: Sequence[Array], gamma: float) -> Array:
         mean = _log_odds_of_mean(x)
     else:
         mean = -_log_expm1(-_log_power_mean(-_softplus(-x), gamma))
-        certain = low > -math.log(float(xp.finfo(x.dtype).smallest_normal)) / 2
-        if bool(xp.any(certain)):  # near one, all means of probabilities are one less the plain mean of what lacks
+        certain = _near_one(x)
+        if bool(xp.any(certain)):  # all means of probabilities are one less the plain mean of what lacks
             mean = xp.where(certain, -_log_mean_exp(-x), mean)
     return mean.clip(low, high)
 
@@ -120,7 +120,18 @@ def _mean_logit(parts: Sequence[Array], gamma: float) -> Array:
 def _product_logit(parts: Sequence[Array]) -> Array:
     """Logit of the product of the probabilities behind `parts`."""
     xp = array_namespace(*parts)
-    return -_log_expm1(xp.sum(_softplus(-xp.stack(list(parts))), axis=0))
+    x = xp.stack(list(parts))
+    product = -_log_expm1(xp.sum(_softplus(-x), axis=0))
+    certain = _near_one(x)
+    if not bool(xp.any(certain)):
+        return product
+    return xp.where(certain, -_log_mean_exp(-x) - math.log(len(parts)), product)
+
+
+def _near_one(x: Array) -> Array:
+    """Where all probabilities behind the logits are so near one that what they lack squared is nothing."""
+    xp = array_namespace(x)
+    return xp.min(x, axis=0) > -math.log(float(xp.finfo(x.dtype).smallest_normal)) / 2
 
 
 def _log_power_mean(log_p: Array, gamma: float) -> Array:

@@ -224,11 +224,37 @@ def test_any_finite_input_gives_a_finite_score(
         assert scores.dtype == dtype
 
 
-@given(trees(), evidence(low=0.0, high=0.6), cosines(4))
-def test_float32_stays_close_to_float64(query: Query, similar: dict[str, Floats], holistic: Floats) -> None:
-    fine = score_arrays(query, holistic, similar, calibration=CLIP_PRESET)
+@given(
+    trees(),
+    evidence(low=0.0, high=0.6),
+    cosines(4),
+    st.sampled_from(["power", "minmax", "probabilistic"]),
+    st.sampled_from([30.0, 450.0]),
+)
+def test_float32_stays_close_to_float64(
+    query: Query, similar: dict[str, Floats], holistic: Floats, aggregator: Any, beta: float
+) -> None:
+    calibration, config = Calibration(mu=0.22, beta=beta), ScoringConfig(aggregator=aggregator)
     typed = {name: values.astype(np.float32) for name, values in similar.items()}
-    coarse = score_arrays(query, holistic.astype(np.float32), typed, calibration=CLIP_PRESET)
+    fine = score_arrays(
+        query,
+        holistic,
+        {name: values.astype(np.float64) for name, values in typed.items()},
+        calibration=calibration,
+        config=config,
+    )
+    coarse = score_arrays(query, holistic.astype(np.float32), typed, calibration=calibration, config=config)
+    np.testing.assert_allclose(coarse, fine, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("query", [A & B, A & ~C, ~(~A | ~B)])
+def test_near_certain_evidence_keeps_its_order_in_float32(query: Query) -> None:
+    config, calibration = ScoringConfig(aggregator="probabilistic"), Calibration(mu=0.22, beta=450.0)
+    rows = np.array([[0.5, 0.6, 0.7], [0.55, 0.6, 0.9], [-0.3, -0.4, -0.5]])
+    similar = dict(zip(NAMES, rows, strict=False))
+    fine = score_arrays(query, np.zeros(3), similar, calibration=calibration, config=config)
+    typed = {name: values.astype(np.float32) for name, values in similar.items()}
+    coarse = score_arrays(query, np.zeros(3, np.float32), typed, calibration=calibration, config=config)
     np.testing.assert_allclose(coarse, fine, rtol=0, atol=2e-6)
 
 

@@ -40,7 +40,10 @@ class LogicCompressor(CheckedOptions, BaseDocumentCompressor):
     top_n: OptionalCount = None
     """How many documents to return; None for all."""
     min_truth: float | None = None
-    """Leave out documents for which the query holds less than this, or whose picture cannot be read."""
+    """Leave out documents for which the query holds less than this, or whose picture cannot be read.
+
+    Those that name no picture are texts, and follow `on_missing`.
+    """
     store: VectorStore | None = None
     """The store the documents come from, if their vectors can be read from it."""
     vectors: VectorFunction | None = None

@@ -33,7 +33,7 @@ class EncoderEmbedding(CheckedOptions, MultiModalEmbedding):
 
     Args:
         encoder: A name such as "starter" or "open_clip:ViT-B-32-quickgelu/openai", or an encoder object.
-        image_access: What may be read to get a picture.
+        image_access: What may be read to get a picture: no URLs, and 32 MiB of a file, unless it says otherwise.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")

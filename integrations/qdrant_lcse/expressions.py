@@ -33,7 +33,7 @@ def constant(value: float) -> float:
 
 
 def _operand(value: Expression | float) -> Expression:
-    return constant(value) if isinstance(value, float) else value
+    return constant(value) if isinstance(value, float | int) else value
 
 
 def plus(*parts: Expression | float) -> Expression:

@@ -11,12 +11,14 @@ from lcse_plugins.images.locations import ImageAccess, ImageLocation, location_n
 __all__ = ["open_image"]
 
 
-def open_image(location: ImageLocation, *, access: ImageAccess) -> Image:
-    """The picture at a location.
+def open_image(location: ImageLocation | Image, *, access: ImageAccess) -> Image:
+    """The picture at a location; one that is open already is made fit for an encoder.
 
     Raises:
         ImageError: it cannot be read or decoded; the error names the location.
     """
+    if isinstance(location, Image):
+        return load_image(location)
     picture = read_image(location, access=access)
     try:
         return load_image(picture)

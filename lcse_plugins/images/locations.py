@@ -153,7 +153,8 @@ def _from_path(path: str | Path, access: ImageAccess) -> bytes:
             if not stat.S_ISREG(status.st_mode):
                 raise ImageError(path, "not a regular file")
             if status.st_size > access.max_bytes:
-                raise ImageError(path, f"{status.st_size:,} bytes are too many; at most {access.max_bytes:,} are read")
+                limit = f"at most {access.max_bytes:,} are read, by max_bytes of ImageAccess"
+                raise ImageError(path, f"{status.st_size:,} bytes are too many; {limit}")
             return _checked_size(stream.read(access.max_bytes + 1), str(path), access)
     except FileNotFoundError:
         raise ImageError(path, "there is no such file") from None

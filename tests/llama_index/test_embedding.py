@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from llama_index_lcse import EncoderEmbedding
+from PIL import Image
 
 from lcse_plugins import ImageAccess
 from lcse_plugins.errors import ImageError, InvalidOption, UnknownEncoder
@@ -85,6 +86,12 @@ def test_pictures_are_read_from_urls_and_only_from_where_they_may_be(dog: str, e
     confined = EncoderEmbedding(encoder=encoder, image_access=ImageAccess(root=str(Path(dog).parent / "inside")))
     with pytest.raises(ImageError, match="outside the folder"):
         confined.get_image_embedding(dog)
+
+
+def test_pictures_may_be_open_already(dog: str, encoder: PaintedEncoder) -> None:
+    embedding = EncoderEmbedding(encoder=encoder)
+    with Image.open(dog) as picture:
+        assert embedding.get_image_embedding(picture) == embedding.get_image_embedding(dog)
 
 
 def test_a_broken_picture_is_named(encoder: PaintedEncoder, tmp_path: Path) -> None:

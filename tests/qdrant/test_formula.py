@@ -25,8 +25,8 @@ CONFIGS = st.builds(
     ScoringConfig,
     mode=st.sampled_from(["lcse", "anchored", "factored", "routed", "holistic"]),
     aggregator=st.sampled_from(["power", "power", "minmax", "probabilistic"]),
-    gamma_and=st.sampled_from([-1.0, -2.0, -0.5, 0.0, -10.0, 1.0, 3.3, -100.0, float("-inf")]),
-    gamma_or=st.sampled_from([10.0, 1.0, 0.0, 2.5, 100.0, -1.0, float("inf")]),
+    gamma_and=st.sampled_from([-1.0, -2, -0.5, 0.0, -10.0, 1.0, 3.3, -100.0, float("-inf")]),
+    gamma_or=st.sampled_from([10.0, 1, 0.0, 2.5, 100.0, -1.0, float("inf")]),
 )
 
 
