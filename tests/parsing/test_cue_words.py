@@ -40,6 +40,7 @@ screws missing from hinge => !screws & hinge
 tiles missing from roof => !tiles & roof
 button missing from shirt => !button & shirt
 teeth absent from smile => !teeth & smile
+people missing from beach => !people & beach
 screws missing from it => !screws
 a girl missing a tooth => girl & !tooth
 a man who is not from the city => man & !from the city
@@ -79,6 +80,14 @@ beach skip people
 party photos remove children
 mountains avoid people
 cats ignore dogs
+deer avoid wolves
+sheep avoid dog
+cattle avoid water
+cat avoid water
+man remove snow
+a couple remove wallpaper
+a crew remove snow
+team remove debris from street
 background remove tool
 a fence to exclude deer
 label missing on bottle
@@ -135,6 +144,11 @@ how to remove a stain
 a tool to remove nails
 workers remove snow from the road
 two men remove a tire
+two deer avoid a car
+two salmon avoid a net
+police remove protesters
+fish avoid net
+family remove christmas tree
 a dad helping his son remove a splinter
 a crowd watching a man remove his shirt
 remove before flight tag
@@ -149,6 +163,11 @@ a woman with a missing tooth
 a jigsaw puzzle with a missing piece
 missing in action flag
 soldiers missing in action memorial
+a cat missing for days
+a man missing with his dog
+child missing in woods
+hikers missing in mountains
+a plane missing over the ocean
 I need a photo of a dog
 a person in need
 need for speed poster

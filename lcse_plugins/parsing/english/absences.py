@@ -8,13 +8,14 @@ from functools import lru_cache
 from lcse_plugins.parsing.english.items import NEGATIONS, Item, is_words
 from lcse_plugins.parsing.english.lexicon import Lexicon
 from lcse_plugins.parsing.english.names import may_be_free, may_be_noun
-from lcse_plugins.parsing.english.orders import may_end_thing
+from lcse_plugins.parsing.english.orders import acts, may_end_thing
 from lcse_plugins.parsing.english.senses import Answer
 from lcse_plugins.parsing.english.words import Chunk, Word
 
 __all__ = ["absence_length", "is_free", "left_out_length", "put_absent"]
 
 _JOINTS = frozenset({"and", "or", "but", "nor", "exclusive"})
+_PLACES = frozenset({"in", "on", "at", "off"})
 _LONGEST_CLOSING = 5
 
 
@@ -35,7 +36,12 @@ def absence_length(words: Sequence[Word], low: Sequence[str], at: int, lexicon: 
     if closing or tag in _JOINTS or tag in NEGATIONS:
         return length + closing
     lacks = low[end - 1] in ("missing", "absent") and lexicon.cues.match(low, end - 1)[1] != "fixed"
-    return length + 1 if lacks and low[end] in lexicon.words("preposition") and end + 1 < len(words) else 0
+    return length + 1 if lacks and end + 1 < len(words) and _may_lack_at(low[end], low[at - 1], lexicon) else 0
+
+
+def _may_lack_at(place: str, thing: str, lexicon: Lexicon) -> bool:
+    """Whether a place may follow that lacks the thing: `a wheel missing | off a car`, not `a child … in woods`."""
+    return place == "from" or (place in _PLACES and not acts(thing, lexicon))
 
 
 def _ends_clause(words: Sequence[Word], end: int) -> bool:

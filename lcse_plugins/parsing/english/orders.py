@@ -10,11 +10,12 @@ from lcse_plugins.parsing.english.lexicon import Lexicon
 from lcse_plugins.parsing.english.senses import Answer
 from lcse_plugins.parsing.english.words import Chunk
 
-__all__ = ["asks_for_absence", "may_end_thing"]
+__all__ = ["acts", "asks_for_absence", "may_end_thing"]
 
 _PLAIN = frozenset({"exclude", "omit"})
 """Nobody in a picture does this."""
 _OWN = frozenset({"a", "an", "his", "her", "its", "their", "each", "one"})
+_NUMBERS = frozenset("two three four five six seven eight nine ten several many both".split())
 _CAUSES = frozenset(
     "help helps helping watch watches watching see sees seeing make makes making let lets letting".split()
 )
@@ -24,7 +25,8 @@ _CAUSES = frozenset(
 def asks_for_absence(low: Sequence[str], at: int, length: int, host: Chunk, lexicon: Lexicon, *, many: bool) -> Answer:
     """Whether the verb of some words at `at` asks for absence, behind the words of its `host`.
 
-    A bare verb says nothing about one thing (`a dog | avoid`), so it asks; `many` things in front may do it themselves.
+    A bare verb says nothing about one thing (`a beach | avoid`), so it asks; `many` things in front may do it
+    themselves, and so may someone, where an ending is left out (`man | remove snow`).
     """
     verb, after = " ".join(low[at : at + length]), low[at + length] if at + length < len(low) else ""
     if verb not in lexicon.words("order anywhere"):
@@ -40,8 +42,23 @@ def asks_for_absence(low: Sequence[str], at: int, length: int, host: Chunk, lexi
         return "no"
     if not after or (before in lexicon.words("unwanted") and after.isalpha()):
         return "maybe"  # "people exclude", "background remove tool"
-    many = many or _kinds(lexicon).is_plural(before)
-    return "yes" if verb in _PLAIN or after == ":" or not many else _done_by(host, after, lexicon)
+    if verb in _PLAIN or after == ":":
+        return "yes"
+    if many or _is_many(host, lexicon):
+        return _done_by(host, after, lexicon)
+    return "maybe" if acts(before, lexicon) else "yes"
+
+
+def acts(low: str, lexicon: Lexicon) -> bool:
+    """Whether what a word names does things by itself."""
+    return any(low in lexicon.words(table) for table in ("mover", "agent", "many"))
+
+
+def _is_many(host: Chunk, lexicon: Lexicon) -> bool:
+    """Whether the host speaks of more than one: `dogs`, `a couple`, `two salmon`."""
+    kinds, first, last = _kinds(lexicon), host[0].low, host[-1].low
+    counted = (first in _NUMBERS or (first.isdigit() and first != "1")) and kinds.find_governor(host) is None
+    return counted or kinds.is_plural(last) or last in lexicon.words("many")
 
 
 def _is_left_out(low: str, lexicon: Lexicon) -> bool:

@@ -39,6 +39,7 @@ class Phrases(Keywords):
         self._place = lexicon.words("place")
         self._scenic = lexicon.words("scenic")
         self._participle = lexicon.words("participle")
+        self._article = lexicon.words("article")
         self._picture = self._image | self._depiction
 
     def split_reach(self, chunk: Chunk) -> Cut:
@@ -68,14 +69,16 @@ class Phrases(Keywords):
                 end = len(chunk) if moves else place  # "a hall without people dressed in red"
                 return Cut(chunk[:end], chunk[end:], doubtful or not worn or word == "made")
             known = self._pointing if worn else self._known
-            if word in self._locative and follower not in known:
+            beside = follower == "to" and place + 3 == len(chunk) and chunk[-1].low in self._pointing  # "next to it"
+            if word in self._locative and follower not in known and not beside:
                 return Cut(chunk[:place], chunk[place:], doubtful)
             if word in self._locative and follower == "the" and place + 2 < len(chunk):
                 where = self._noun(chunk[place + 2 :])
                 if where in self._occasion or (where in self._setting and not moves):
                     return Cut(chunk[:place], chunk[place:], doubtful or where in self._setting)
                 doubtful |= where not in self._backdrop and not self.says_action(chunk)
-            if word.endswith("ing") and (worn or self._governs(chunk, place)) and not moves:
+            stays = moves or before in self._article  # "a painting above the bed"
+            if word.endswith("ing") and (worn or self._governs(chunk, place)) and not stays:
                 return Cut(chunk[:place], chunk[place:], doubtful or mover)
         acts = len(chunk) > 1 and self._worn(chunk[-2].low) and self.says_action(chunk[-1:])  # "a hat | smiling"
         return Cut(chunk[:-1], chunk[-1:], doubtful) if acts else Cut(chunk, [], doubtful)
@@ -124,6 +127,15 @@ class Phrases(Keywords):
         """The last word of the thing that the chunk begins with."""
         end = self.find_governor(chunk)
         return chunk[end - 1 if end else -1].low
+
+    def place_at_host(self, chunk: Chunk) -> int:
+        """Where the chunk says that its thing is at the phrase in front: `books | on it`, `mud | on his face`; or 0."""
+        low = [word.low for word in chunk]
+        place = self.find_governor(chunk) or (len(low) - 1 if low[-1:] == ["nearby"] else 0)
+        if not place or low[place] not in self._locative | {"nearby"}:
+            return 0
+        back = low[-1] in self._lexicon.words("at host") or not self._owner.isdisjoint(low[place:-1])
+        return place if back else 0
 
     def split_possession(self, chunk: Chunk) -> tuple[Chunk, Chunk]:
         """A phrase of a thing, cut into what it is about and what it has: `a pizza with | a slice` (missing)."""

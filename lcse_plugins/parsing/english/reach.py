@@ -17,6 +17,7 @@ __all__ = ["group_goes_on", "negation_goes_on"]
 Answer = tuple[bool, bool]
 _DO = frozenset({"do", "does", "did"})
 _INFINITIVES = frozenset({"have", "contain", "show", "include", "feature"})
+_WITHIN = frozenset({"in it", "on it", "in them", "on them", "inside", "inside it"})
 _TRADES = frozenset({"instead", "rather", "apart", "aside", "other", "besides"})
 _STOPS, _GOES_ON = (False, False), (True, False)
 
@@ -105,6 +106,19 @@ def _by_action(case: _Case) -> Answer | None:
     return True, True
 
 
+def _by_place(case: _Case) -> Answer | None:
+    """`a road without cars and | mountains behind it`, unlike `a table without cups and | plates on it`."""
+    items, cue, phrases, thing = case.items, case.cue, case.phrases, case.thing
+    place = phrases.place_at_host(thing)
+    if not place or items[cue].order or phrases.find_governor(case.first) is not None:
+        return None
+    joined = all(item.tag == "and" and item.words[0].low != "," for item in items[cue + 2 : case.at + 1 : 2])
+    if not joined or not any(phrases.content(item.words) for item in items[:cue] if item.tag == "words"):
+        return None  # "a photo without people and cars in it"
+    many = phrases.is_plural(case.first[-1].low) and phrases.is_plural(thing[place - 1].low)
+    return many and " ".join(word.low for word in thing[place:]) in _WITHIN, True
+
+
 def _by_article(case: _Case) -> Answer | None:
     """`no clouds and | a rainbow`, `without a dog and | a cat`."""
     if not case.phrases.starts_with_determiner(case.thing):
@@ -147,7 +161,8 @@ def _by_likeness(case: _Case) -> Answer:
 
 
 _RULES: tuple[Callable[[_Case], Answer | None], ...] = (
-    _by_joint, _by_opening, _by_next_negation, _by_action, _by_article, _by_choice, _by_possible_action, _by_predicate,
+    _by_joint, _by_opening, _by_next_negation, _by_action, _by_place, _by_article, _by_choice, _by_possible_action,
+    _by_predicate,
 )  # fmt: skip
 
 
