@@ -4,7 +4,7 @@ Offline as it stands: no server answers, so the grammar does, and says so. With 
 gpt-4.1-mini; with OPENAI_BASE_URL and OPENAI_MODEL any compatible server, such as llama.cpp, vLLM or Ollama.
 
     pip install "lcse-plugins[openai]"
-    python examples/openai_parser.py "a pier at dusk, hardly any boats"
+    python examples/openai_parser.py "a pier at dusk, unless there are boats"
 """
 
 import logging
@@ -17,7 +17,7 @@ from lcse_plugins import CachedParser, HybridParser, OpenAIParser, Patience, for
 
 QUERIES = [
     "an umbrella and no person, or a raincoat",
-    "a street scene, hardly any cars",
+    "a street scene, people not necessary",
     "a lake, unless there is a boat on it",
 ]
 
