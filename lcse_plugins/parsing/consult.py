@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lcse_plugins.errors import InvalidOption, ParserOutputError, ParserUnavailable
 from lcse_plugins.parsing.grounding.belief import ungrounded
+from lcse_plugins.parsing.service.reply_json import reply_text
 from lcse_plugins.query import Query
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def consult(
             reply = yield replace(question, time_limit=max(0.001, min(patience.timeout, ends - clock())))
             query = decode(reply)
             if problems := ungrounded(query, text):
-                raise ParserOutputError("; ".join(problems), reply=_as_text(reply))
+                raise ParserOutputError("; ".join(problems), reply=reply_text(reply))
             return query
         except ParserUnavailable as fault:
             failures += 1
@@ -133,7 +134,3 @@ def consult(
             if question.complaint is not None or not fault.repairable or clock() >= ends:
                 raise
             question = replace(question, rejected=fault.reply, complaint=fault.reason)
-
-
-def _as_text(reply: Reply) -> str:
-    return reply if isinstance(reply, str) else reply.model_dump_json()

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lcse_plugins.errors import ParserOutputError, QueryError, QueryTooComplex
-from lcse_plugins.parsing.service.reply_json import reply_json
+from lcse_plugins.parsing.service.reply_json import reply_json, reply_text
 from lcse_plugins.query import GROUPS, And, Concept, FlatQuery, Not, Operator, Or, Plain, Query, from_flat
 
 __all__ = [
@@ -215,17 +215,16 @@ def decode(reply: str | WireQuery) -> Query:
     Raises:
         ParserOutputError: the reply is no JSON, not of either form, or not a tree; it carries the reply.
     """
-    text = reply if isinstance(reply, str) else reply.model_dump_json()
     try:
         return _from_text(reply) if isinstance(reply, str) else from_wire(reply)
     except ValidationError as error:
-        raise ParserOutputError(complaint(error), reply=text) from error
+        raise ParserOutputError(complaint(error), reply=reply_text(reply)) from error
     except QueryError as error:
-        raise ParserOutputError(str(error), reply=text) from error
+        raise ParserOutputError(str(error), reply=reply_text(reply)) from error
     except ParserOutputError as error:
-        raise ParserOutputError(error.reason, reply=text) from error
+        raise ParserOutputError(error.reason, reply=reply_text(reply)) from error
     except ValueError as error:
-        raise ParserOutputError("the reply is not JSON", reply=text) from error
+        raise ParserOutputError("the reply is not JSON", reply=reply_text(reply)) from error
 
 
 def complaint(error: Exception) -> str:

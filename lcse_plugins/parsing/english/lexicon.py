@@ -57,6 +57,10 @@ class PhraseTable:
                     break
         return best
 
+    def stands_in(self, words: Sequence[str]) -> bool:
+        """Whether one of the phrases stands anywhere in a row of words."""
+        return any(self.match(words, start)[0] for start in range(len(words)))
+
 
 class Lexicon:
     """All tables: sets of words by `words(name)`, phrases by the `PhraseTable` attributes."""

@@ -147,6 +147,7 @@ def _named(tree: Query) -> list[_Named]:
     return found
 
 
+@lru_cache(maxsize=1)
 def _small() -> frozenset[str]:
     tables = lexicon()
     return (tables.words("english") | tables.words("preposition") | {"no", "nor"}) - tables.words("image")

@@ -87,9 +87,7 @@ def cues_of(text: str) -> tuple[Cue, ...]:
 
 def leaves_open(text: str) -> bool:
     """Whether a text has a phrase that leaves a thing open: `people not necessary`."""
-    lows = [word.low for word in split_words(text, lexicon())]
-    table = lexicon().phrases().add(_leeway(), "leeway")
-    return any(table.match(lows, at)[0] for at in range(len(lows)))
+    return _opening().stands_in([word.low for word in split_words(text, lexicon())])
 
 
 def _refused(row: Sequence[Word], at: int) -> Word | None:
@@ -152,6 +150,11 @@ def _tables() -> tuple[PhraseTable, PhraseTable]:
     for tag in _REACH:
         cues.add(tables[tag], tag)
     return lexicon().phrases("emphatic", "fixed").add((*_leeway(), *_HARMLESS), "harmless"), cues
+
+
+@lru_cache(maxsize=1)
+def _opening() -> PhraseTable:
+    return lexicon().phrases().add(_leeway(), "leeway")
 
 
 def _leeway() -> list[str]:

@@ -61,8 +61,7 @@ def operators_between(
 
 def _joins(text: str) -> bool:
     """Whether a phrase of the grammar's tables of joining words stands in the text."""
-    lows = [word.low for word in split_words(text, lexicon())]
-    return any(_joining().match(lows, at)[0] for at in range(len(lows)))
+    return _joining().stands_in([word.low for word in split_words(text, lexicon())])
 
 
 @lru_cache(maxsize=1)

@@ -1,14 +1,22 @@
-"""The JSON in a model's reply: some think aloud before it, fence it, or add a sentence even when told not to."""
+"""A model's reply as text, and the JSON in it: some think aloud before it, fence it, or add a sentence."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["reply_json"]
+if TYPE_CHECKING:
+    from lcse_plugins.parsing.schema import WireQuery
+
+__all__ = ["reply_json", "reply_text"]
 
 _FENCE = re.compile(r"```(?:json)?(.*?)```", re.DOTALL | re.IGNORECASE)
+
+
+def reply_text(reply: str | WireQuery) -> str:
+    """The reply as text, to be shown to whoever gave it."""
+    return reply if isinstance(reply, str) else reply.model_dump_json()
 
 
 def reply_json(reply: str) -> Any:
