@@ -30,16 +30,17 @@ def main() -> None:
     else:
         nobody = "http://127.0.0.1:9/v1"  # the port where nothing listens
         llm = OpenAIParser(model, base_url=nobody, patience=Patience(max_retries=0, timeout=2))
-    cache = Path(tempfile.gettempdir()) / "lcse-example-parses.sqlite3"
-    parser = HybridParser(CachedParser(llm, cache))  # the grammar first, then the cache, then the model
-
-    for query in sys.argv[1:] or QUERIES:
-        answer = parser.read(query)
-        print(f"{query}\n    {format_query(answer.query)}\n    read by {answer.parser}")
-        for note in answer.notes:
-            print(f"    note: {note}")
-        if answer.error:
-            print(f"    because: {answer.error}")
+    with tempfile.TemporaryDirectory() as folder:  # name a file of your own to remember answers for good
+        cached = CachedParser(llm, Path(folder) / "parses.sqlite3")
+        parser = HybridParser(cached)  # the grammar first, then the cache, then the model
+        for query in sys.argv[1:] or QUERIES:
+            answer = parser.read(query)
+            print(f"{query}\n    {format_query(answer.query)}\n    read by {answer.parser}")
+            for note in answer.notes:
+                print(f"    note: {note}")
+            if answer.error:
+                print(f"    because: {answer.error}")
+        parser.close()
 
 
 if __name__ == "__main__":

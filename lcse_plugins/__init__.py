@@ -18,7 +18,7 @@ Where things are, in the order in which a query goes through them:
 - `cli` with `commands/` and `report` is the command line, `bench/` measures, `hosting/` is what wrappers share,
   `testing` has an encoder for tests.
 - `config` has the choices a user may make about scoring, `errors` all that is raised on purpose; `arguments`,
-  `batches`, `off_loop`, `ranks` and `recent` are small helpers of all of these.
+  `batches`, `forks`, `http_status`, `off_loop`, `ranks` and `recent` are small helpers of all of these.
 
 Names are resolved on first use, so that importing the package stays light.
 """

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lcse_plugins.errors import InvalidOption, QueryError
 
-__all__ = ["check_count", "check_letters", "check_limits", "has_surrogates", "is_whole", "pictures_of", "texts_of"]
+__all__ = ["check_count", "check_limits", "check_unicode", "has_surrogates", "is_whole", "pictures_of", "texts_of"]
 
 Picture = TypeVar("Picture")
 
@@ -47,8 +47,8 @@ def has_surrogates(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def check_letters(text: str) -> None:
-    """Refuse a text that holds bytes that are no letters.
+def check_unicode(text: str) -> None:
+    """Refuse a text with half a surrogate pair: a byte that could not be decoded, which no encoder or file can take.
 
     Raises:
         QueryError: it does.
@@ -70,7 +70,7 @@ def texts_of(texts: Iterable[str], *, name: str = "texts") -> list[str]:
     for text in listed:
         if not isinstance(text, str):
             raise InvalidOption(f"{name} holds strings, not {type(text).__name__}")
-        check_letters(text)
+        check_unicode(text)
     return listed
 
 

@@ -51,6 +51,9 @@ __all__ = [
     "UnknownEncoder",
 ]
 
+_SHOWN = 72
+"""Characters of a query that are shown around a fault in it."""
+
 
 class LcseError(Exception):
     """Base of all errors of this package."""
@@ -74,10 +77,10 @@ class QuerySyntaxError(QueryError):
         found = f", found {self.found!r}" if self.found else ""
         return f"expected {self.expected} at offset {self.offset}{found}\n{self.context()}"
 
-    def context(self, width: int = 72) -> str:
+    def context(self) -> str:
         """The line around the fault, and a caret under it."""
-        start = max(0, min(self.offset - width // 2, len(self.text) - width))
-        window = self.text[start : start + width]
+        start = max(0, min(self.offset - _SHOWN // 2, len(self.text) - _SHOWN))
+        window = self.text[start : start + _SHOWN]
         printable = "".join(c if c.isprintable() else " " for c in window)
         return f"  {printable}\n  {' ' * (self.offset - start)}^"
 

@@ -72,7 +72,7 @@ def read_labels(path: str | Path, *, images: str | Path | None = None) -> Labell
         raise LabelFileError(path, f"cannot be read ({error.strerror or error})") from error
     except UnicodeDecodeError as error:
         raise LabelFileError(path, "is not UTF-8 text") from error
-    _check_pictures(path, root, list(shown))
+    _check_pictures(path, list(shown))
     return _table(shown, classes or tuple(sorted({label for labels in shown.values() for label in labels})))
 
 
@@ -172,7 +172,7 @@ def _class_name(path: Path, name: str, *, line: int | None = None) -> str:
         raise LabelFileError(path, f"{name[:80]!r} cannot name a class: {error}", line=line) from error
 
 
-def _check_pictures(path: Path, root: Path, pictures: Sequence[Path]) -> None:
+def _check_pictures(path: Path, pictures: Sequence[Path]) -> None:
     if not pictures:
         raise LabelFileError(path, "lists no pictures")
     missing = [picture for picture in pictures if not os.path.isfile(picture)]
@@ -180,7 +180,7 @@ def _check_pictures(path: Path, root: Path, pictures: Sequence[Path]) -> None:
         raise LabelFileError(
             path,
             f"{len(missing)} of {len(pictures)} pictures are not there, the first is {missing[0]}; "
-            "name the folder they are in",
+            "name the folder they are in as images, --images on the command line",
         )
 
 

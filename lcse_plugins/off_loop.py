@@ -17,6 +17,8 @@ from contextvars import copy_context
 from functools import cache, partial
 from typing import ParamSpec, TypeVar
 
+from lcse_plugins.forks import in_forked_process
+
 __all__ = ["WORKERS", "compute", "wait"]
 
 WORKERS = max(1, min(4, (os.cpu_count() or 1) // 2))
@@ -56,6 +58,5 @@ def _waiting_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_WAITERS, thread_name_prefix="lcse-wait")
 
 
-if hasattr(os, "register_at_fork"):  # a forked process inherits the pools without their threads
-    os.register_at_fork(after_in_child=_threads.cache_clear)
-    os.register_at_fork(after_in_child=_waiting_threads.cache_clear)
+in_forked_process(_threads.cache_clear)  # which inherits the pools without their threads
+in_forked_process(_waiting_threads.cache_clear)

@@ -6,6 +6,7 @@ query; in mode `anchored`, the mean of the affirmed ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ from lcse_plugins.errors import CalibrationError
 from lcse_plugins.query import And, Concept, Not, Or, Query, concepts, leaves
 from lcse_plugins.ranks import mid_ranks
 
-__all__ = ["OperatorTest", "draw_pairs", "operator_tests", "pairwise_accuracy", "retrieval_auc"]
+__all__ = ["OperatorTest", "draw_pairs", "holds", "operator_tests", "pairwise_accuracy", "retrieval_auc"]
 
 MOST_PAIRS_SHUFFLED = 4_000_000
 """Of up to so many pairs all are shuffled to draw some, which takes 32 MB; of more, some are drawn directly."""
@@ -69,7 +70,7 @@ def operator_tests(table: _Floats, truth: _Booleans, *, max_pairs: int, seed: in
     shown = {"A": truth[:, first].T, "B": truth[:, second].T}
     tests = {}
     for name, (said, contrast) in _QUERIES.items():
-        said_true, contrast_true = _holds(said, shown), _holds(contrast, shown)
+        said_true, contrast_true = holds(said, shown), holds(contrast, shown)
         if (said_true & ~contrast_true).any() and (contrast_true & ~said_true).any():
             tests[name] = OperatorTest(said, contrast, similar, said_true, contrast_true)
     return tests
@@ -87,16 +88,17 @@ def draw_pairs(items: int, most: int, *, seed: int) -> NDArray[np.int64]:
     return np.stack([first, second + (second >= first)], axis=1)
 
 
-def _holds(query: Query, shown: dict[str, _Booleans]) -> _Booleans:
+def holds(query: Query, shown: Mapping[str, _Booleans]) -> _Booleans:
+    """Where a query is true, given where each of its concepts is shown."""
     match query:
         case Concept(text):
             return shown[text]
         case Not(child):
-            return ~_holds(child, shown)
+            return ~holds(child, shown)
         case And(children):
-            return np.asarray(np.all([_holds(child, shown) for child in children], axis=0))
+            return np.asarray(np.all([holds(child, shown) for child in children], axis=0))
         case Or(children):
-            return np.asarray(np.any([_holds(child, shown) for child in children], axis=0))
+            return np.asarray(np.any([holds(child, shown) for child in children], axis=0))
         case _:
             raise AssertionError("the tests hold no other nodes")
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import lcse_plugins
+from lcse_plugins.query import Concept
+from tests.llm.server import ScriptedServer, serving
 
 ROOT = Path(__file__).resolve().parent.parent
 PHOTOS = Path(lcse_plugins.__file__).parent / "demo_photos"
@@ -25,7 +27,11 @@ SAYS = {
     "llama_index_rerank.py": ["LogicRetriever: coffee.jpg"],
     "langchain_agent.py": ["coffee.jpg", "These are the pictures I found."],
     "qdrant_search.py": ["proved complete", "coffee.jpg: score"],
-    "openai_parser.py": ["NOT"],
+    "openai_parser.py": [
+        '("umbrella" AND NOT "person") OR "raincoat"',
+        "read by grammar",
+        "because: ParserUnavailable",
+    ],
 }
 
 
@@ -33,14 +39,31 @@ def test_all_examples_are_listed() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(ARGUMENTS)
 
 
+def output(name: str, *arguments: str, folder: Path, **variables: str) -> str:
+    environment = {
+        key: value for key, value in os.environ.items() if "_API_KEY" not in key and "OPENAI_" not in key
+    } | variables
+    command = [sys.executable, str(ROOT / "examples" / name), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_example_runs_offline(name: str, tmp_path: Path) -> None:
-    environment = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
-    command = [sys.executable, str(ROOT / "examples" / name), *ARGUMENTS[name]]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
+    said = output(name, *ARGUMENTS[name], folder=tmp_path)
     for words in SAYS[name]:
-        assert words in done.stdout
+        assert words in said
+
+
+def test_the_parser_example_asks_a_server_once_for_each_query(tmp_path: Path) -> None:
+    text = "a lake, unless there is a boat on it"
+    server = ScriptedServer()
+    server.knows({text: Concept("lake") & ~Concept("boat")})
+    with serving(server) as url:
+        said = output("openai_parser.py", text, text, folder=tmp_path, OPENAI_BASE_URL=url, OPENAI_MODEL="m")
+    assert said.count('"lake" AND NOT "boat"\n    read by openai:m') == 2
+    assert server.asked[text] == 1
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)

@@ -134,3 +134,5 @@ def test_fitted_similarities_are_on_the_scale_of_whole_images() -> None:
     carried, whole = spread_calibration(scale.factor * pooled + scale.offset), spread_calibration(vectors @ concepts.T)
     assert (carried.mu, carried.beta) == pytest.approx((whole.mu, whole.beta), rel=1e-4)
     assert RegionPool.fitted(encoder, vectors, regions).scale == scale
+    pool = RegionPool.fitted(encoder, vectors, regions, best=1)
+    assert (pool.best, pool.scale) == (1, fit_view_scale(encoder, vectors, regions, best=1))

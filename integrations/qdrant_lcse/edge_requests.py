@@ -134,11 +134,11 @@ def _condition(condition: Any) -> Any:
 
 def _field_condition(condition: models.FieldCondition) -> edge.FieldCondition:
     asked = {name for name, value in condition if value is not None}
-    match, span = condition.match, condition.range
+    span = condition.range
     if asked - {"key", "match", "range"} or not isinstance(span, models.Range | None):
         raise _not_asked(condition)
     wanted: Any = None
-    match match:
+    match condition.match:
         case None:
             pass
         case models.MatchValue(value=value):

@@ -58,7 +58,7 @@ def line_chart(
     return _svg(title, parts, _HEIGHT)
 
 
-def bar_chart(title: str, values: Mapping[str, float], *, unit: str = "") -> str:
+def bar_chart(title: str, values: Mapping[str, float]) -> str:
     """Horizontal bars, negative ones to the left."""
     low, high = min(0.0, *values.values()), max(0.0, *values.values())
     scale = (_WIDTH - 320) / max(high - low, 1e-12)
@@ -69,7 +69,7 @@ def bar_chart(title: str, values: Mapping[str, float], *, unit: str = "") -> str
         start = zero if value >= 0 else zero - width
         parts.append(_text(210, y + 13, name, anchor="end"))
         parts.append(f'<rect x="{start:.1f}" y="{y}" width="{width:.1f}" height="18" fill="{_COLOURS[0]}"/>')
-        parts.append(_text(max(zero, start + width) + 6, y + 13, f"{value:.3g}{unit}"))
+        parts.append(_text(max(zero, start + width) + 6, y + 13, f"{value:.3g}"))
     return _svg(title, parts, _TOP + 24 * len(values) + 10)
 
 

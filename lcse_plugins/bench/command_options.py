@@ -55,10 +55,10 @@ class Run:
         rows: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Print what was found, and keep it where that was asked for: under `name` unless another was given."""
-        from lcse_plugins.bench.record import numbers_only, write_result
+        from lcse_plugins.bench.record import finite_json, write_result
 
         if self.as_json:
-            print_json(numbers_only(result))
+            print_json(finite_json(result))
         else:
             click.echo(text)
         if self.out is not None:

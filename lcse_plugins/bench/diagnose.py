@@ -7,7 +7,7 @@ that only the operator differs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lcse_plugins.bench.metrics import area_under_curve, spearman
 from lcse_plugins.bench.operator_vectors import OperatorVectors, measure_operator_vectors
 from lcse_plugins.bench.photographs import Progress
-from lcse_plugins.bench.phrasing import article, operator_tree
+from lcse_plugins.bench.phrasing import article, operator_answers, operator_tree, phrase
 from lcse_plugins.bench.rivals import MODES, make_rankers
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
@@ -121,7 +121,7 @@ def diagnose(
     fit = {op: _aggregator_fit(table, concepts, chosen) for op, table in texts.items()}
     step()
     names = [(images.classes[a], images.classes[b]) for a, b in chosen]
-    answers = [{op: _relevant(images, a, b, op) for op in TEXTS} for a, b in chosen]
+    answers = [_answers(images, a, b) for a, b in chosen]
     operator_vectors = measure_operator_vectors(encoder, names, TEXTS, vectors, answers, seed=seed)
     step()
     gains = _gain_by_quality(encoder, images, vectors, chosen, concepts, calibration)
@@ -157,14 +157,12 @@ def _quadrant_masks(images: LabelledImages, a: int, b: int) -> dict[str, NDArray
     return dict(zip(QUADRANTS, (one & other, one & ~other, ~one & other, ~one & ~other), strict=True))
 
 
-def _relevant(images: LabelledImages, a: int, b: int, operator: str) -> NDArray[np.bool_]:
-    one, other = images.labels[:, a], images.labels[:, b]
-    return {"AND": one & other, "OR": one | other, "BUT_NOT": one & ~other, "NEITHER": ~one & ~other}[operator]
+def _answers(images: LabelledImages, a: int, b: int) -> dict[str, NDArray[np.bool_]]:
+    return operator_answers(images.labels[:, a], images.labels[:, b])
 
 
 def _filled(pattern: str, images: LabelledImages, a: int, b: int) -> str:
-    one, other = images.classes[a], images.classes[b]
-    return pattern.format(a=one, b=other, an_a=article(one), a_b=article(other))
+    return phrase(pattern, images.classes[a], images.classes[b])
 
 
 def _text_similarities(
@@ -242,12 +240,12 @@ def _gain_by_quality(
     for a, b in pairs:
         quality = min(area_under_curve(concepts[:, c], images.labels[:, c]) for c in (a, b))
         label = next(f"{low:.2f}–{high:.2f}" for low, high in QUALITY_BINS if quality <= high)
+        answers = _answers(images, a, b)
         for operator, pattern in TEXTS.items():
             tree = operator_tree(operator, images.classes[a], images.classes[b])
             text = _filled(pattern, images, a, b)
             parse = Parse(text=text, query=tree, affirmative=affirmative_text(tree, text), parser="oracle")
-            relevant = _relevant(images, a, b, operator)
-            areas = {name: area_under_curve(rankers[name](parse), relevant) for name in modes}
+            areas = {name: area_under_curve(rankers[name](parse), answers[operator]) for name in modes}
             found.setdefault(label, []).append({n: areas[n] - areas["holistic"] for n in modes if n != "holistic"})
     return {
         label: {"queries": float(len(rows)), **{name: _mean(row[name] for row in rows) for name in rows[0]}}
@@ -255,5 +253,5 @@ def _gain_by_quality(
     }
 
 
-def _mean(values: Any) -> float:
+def _mean(values: Iterable[float]) -> float:
     return float(np.mean(list(values)))

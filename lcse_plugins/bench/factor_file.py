@@ -26,7 +26,7 @@ OFFICIAL_SHA256 = "37f179a66913d2fbf55bf4f9a852273e894d53683dda0c7a8a7fff6c7b7d3
 """Of `factor_bench.jsonl`, version 1.0."""
 
 TEST_TYPES = ("operator", "equivalence", "compound", "nested")
-TEXTS = ("sample_id", "test_type", "operator", "image", "caption_a", "caption_b")
+TEXT_FIELDS = ("sample_id", "test_type", "operator", "image", "caption_a", "caption_b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ def _listed(text: str) -> list[Any] | None:
 
 
 def _sample(data: Mapping[str, Any]) -> FactorSample:
-    for name in TEXTS:
+    for name in TEXT_FIELDS:
         if not isinstance(data[name], str) or not data[name].strip():
             raise ValueError(f"{name} is a text, not {data[name]!r}")
     if data["correct"] not in ("a", "b", "both"):
@@ -171,7 +171,7 @@ def _sample(data: Mapping[str, Any]) -> FactorSample:
     if not isinstance(meta, Mapping):
         raise ValueError(f"meta is an object, not {meta!r}")
     return FactorSample(
-        **{name: data[name] for name in TEXTS},
+        **{name: data[name] for name in TEXT_FIELDS},
         image_id=data.get("image_id"),
         correct=data["correct"],
         parse_a=_parse_from_json(data["parse_a"]),

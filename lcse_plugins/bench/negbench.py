@@ -175,7 +175,7 @@ def _listed(written: str) -> list[Any]:
 
 
 def _whole_number(written: str) -> int | None:
-    """The number, which some tools write as `2.0`; None where it is none."""
+    """The number, which some tools write as `2.0`; None if it is not a whole number."""
     try:
         number = float(written)
     except ValueError:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lcse_plugins.bench.metrics import area_under_curve
-from lcse_plugins.bench.phrasing import article
+from lcse_plugins.bench.phrasing import article, phrase
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 
 __all__ = ["AMPLIFICATIONS", "OperatorVectors", "measure_operator_vectors"]
@@ -70,8 +70,7 @@ def measure_operator_vectors(
     here, elsewhere = _other_pairs(pairs, np.random.default_rng(seed))
     span, gain, alignment, amplification, nulls = {}, {}, {}, {}, {}
     for operator, pattern in texts.items():
-        written = [pattern.format(a=a, b=b, an_a=article(a), a_b=article(b)) for a, b in pairs]
-        text = _unit(encoder.encode_texts(written))
+        text = _unit(encoder.encode_texts([phrase(pattern, a, b) for a, b in pairs]))
         moved = text - plain
         span[operator] = _span(text, one, other)
         gain[operator] = float(np.linalg.norm(moved, axis=1).mean())

@@ -1,12 +1,25 @@
-"""The English in which benchmarks ask: a few phrasings for each operator, with the right articles."""
+"""What benchmarks ask: a few English phrasings for each operator, with the right articles, their tree and answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
+from lcse_plugins.operator_tests import holds
 from lcse_plugins.query import And, Concept, Not, Or, Query
 
-__all__ = ["AFFIRMED", "OPERATORS", "PHRASINGS", "article", "determiner", "operator_tree", "phrase"]
+__all__ = [
+    "AFFIRMED",
+    "OPERATORS",
+    "PHRASINGS",
+    "article",
+    "determiner",
+    "operator_answers",
+    "operator_tree",
+    "phrase",
+]
 
 OPERATORS = ("NOT", "AND", "OR", "BUT_NOT", "NEITHER")
 
@@ -80,3 +93,8 @@ def operator_tree(operator: str, a: str, b: str = "") -> Query:
         "NEITHER": And((Not(first), Not(second))),
     }
     return trees[operator]
+
+
+def operator_answers(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
+    """Operator → (n,) which images answer its phrasings, given which of them show a and which b."""
+    return {operator: holds(operator_tree(operator, "a", "b"), {"a": a, "b": b}) for operator in OPERATORS}

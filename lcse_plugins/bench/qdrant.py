@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,11 +38,14 @@ from lcse_plugins.scorer import LogicScorer
 
 if TYPE_CHECKING:
     from qdrant_lcse.embedded import EmbeddedClient
-
+    from qdrant_lcse.search_base import ExecutionChoice
 
 __all__ = ["BEAMS", "CANDIDATES", "Measured", "run", "table"]
 
-CANDIDATES = {"nested": (100, 200, 1_000), "two-trip": (100, 200, 1_000, 10_000)}
+CANDIDATES: Mapping[ExecutionChoice, Sequence[int]] = {
+    "nested": (100, 200, 1_000),
+    "two-trip": (100, 200, 1_000, 10_000),
+}
 """How many points each way of scoring is asked to score; nesting repeats its searches and is not meant for many."""
 
 BEAMS = (100, 1_024, 4_096)
@@ -62,7 +65,7 @@ def run(
     *,
     points: int = POINTS,
     dimension: int = 512,
-    candidates: Mapping[str, Sequence[int]] = CANDIDATES,
+    candidates: Mapping[ExecutionChoice, Sequence[int]] = CANDIDATES,
     queries: int | None = None,
     repeats: int = 5,
     seed: int = 0,
@@ -183,14 +186,21 @@ def _fill(client: EmbeddedClient, vectors: FloatArray) -> float:
     return time.perf_counter() - started
 
 
+class _Setting(NamedTuple):
+    operator: str
+    execution: ExecutionChoice
+    candidates: int
+    beam: int | None
+
+
 def _settings(
-    operator: str, asked: Sequence[Asked], candidates: Mapping[str, Sequence[int]], points: int
-) -> list[tuple[str, Any, int, int | None]]:
-    """Operator, execution, candidates and beam of every way to ask; none looks at more points than there are."""
+    operator: str, asked: Sequence[Asked], candidates: Mapping[ExecutionChoice, Sequence[int]], points: int
+) -> list[_Setting]:
+    """Every way to ask; none looks at more points than there are."""
     if asked[0].encoded.plan.linear is not None:
-        return [(operator, "auto", LIMIT, beam) for beam in _at_most(BEAMS, points)]
+        return [_Setting(operator, "auto", LIMIT, beam) for beam in _at_most(BEAMS, points)]
     return [
-        (operator, execution, depth, None)
+        _Setting(operator, execution, depth, None)
         for execution, depths in candidates.items()
         for depth in _at_most(depths, points)
     ]

@@ -38,7 +38,7 @@ def readme_tables(results: str | Path) -> dict[str, str]:
     """Name → table in Markdown, for every result that is kept.
 
     Raises:
-        InvalidOption: there is no such folder, or a result in it is none.
+        InvalidOption: there is no such folder, or a file in it is not a benchmark result.
     """
     folder = Path(results)
     if not folder.is_dir():

@@ -16,7 +16,7 @@ from typing import Any
 
 from lcse_plugins.errors import InvalidOption
 
-__all__ = ["command_line", "numbers_only", "read_result", "versions", "write_result"]
+__all__ = ["command_line", "finite_json", "read_result", "versions", "write_result"]
 
 _PACKAGES = ("lcse-plugins", "numpy", "onnxruntime", "open_clip_torch", "qdrant-client")
 
@@ -51,7 +51,7 @@ def write_result(
         "result": result,
     }
     path = target / f"{name}.json"
-    text = json.dumps(numbers_only(record), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(finite_json(record), indent=1, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
     if rows:
         with open(target / f"{name}.csv", "w", newline="", encoding="utf-8") as stream:
@@ -61,12 +61,12 @@ def write_result(
     return path
 
 
-def numbers_only(value: Any) -> Any:
-    """The same JSON value, with null for every number that is none."""
+def finite_json(value: Any) -> Any:
+    """The same JSON value, with None for NaN and infinities, which JSON does not know."""
     if isinstance(value, Mapping):
-        return {key: numbers_only(item) for key, item in value.items()}
+        return {key: finite_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [numbers_only(item) for item in value]
+        return [finite_json(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -74,7 +74,7 @@ def read_result(path: str | Path) -> dict[str, Any]:
     """The record that `write_result` wrote.
 
     Raises:
-        InvalidOption: it is missing or is none.
+        InvalidOption: the file is missing, or is not a benchmark result.
     """
     try:
         record: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))

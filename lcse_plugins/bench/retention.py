@@ -17,11 +17,10 @@ from lcse_plugins.bench.metrics import spearman, standing_before
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.bench.rivals import MODES
 from lcse_plugins.calibrate import Calibration
-from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.parsing.grammar import parse as parse_offline
-from lcse_plugins.parsing.result import Parser, read_with
+from lcse_plugins.parsing.result import read_with
 from lcse_plugins.scorer import LogicScorer
 
 __all__ = ["Retention", "measure_retention"]
@@ -65,8 +64,6 @@ def measure_retention(
     captions: Sequence[tuple[str, int]],
     *,
     calibration: Calibration | None = None,
-    modes: Mapping[str, ScoringConfig] = MODES,
-    parser: Parser = parse_offline,
     progress: Progress | None = None,
 ) -> Retention:
     """Ask for images by captions.
@@ -76,20 +73,17 @@ def measure_retention(
         vectors: (n, d) unit rows.
         captions: Caption and the position of the image it was written about.
         calibration: μ and β; by default the encoder's preset.
-        modes: Name → how to score; `holistic` is added where it is missing.
-        parser: Finds the logic in a caption.
         progress: Called with (done, total).
     """
     if not captions:
         raise InvalidOption("retention needs captions; give a file that has some")
-    wanted = {"holistic": ScoringConfig(mode="holistic"), **modes}
-    scorers = {name: LogicScorer(encoder, calibration=calibration, config=config) for name, config in wanted.items()}
+    scorers = {name: LogicScorer(encoder, calibration=calibration, config=config) for name, config in MODES.items()}
     hits: dict[tuple[str, int], int] = defaultdict(int)
     alike: dict[str, list[tuple[bool, float]]] = defaultdict(list)
     for done, (caption, image) in enumerate(captions, start=1):
-        parse = read_with(parser, caption)
+        parse = read_with(parse_offline, caption)
         plain = None
-        for name, scorer in scorers.items():
+        for name, scorer in scorers.items():  # the plain encoder first
             encoded = scorer.encode(parse)
             scores = encoded.score_similarities(vectors @ encoded.matrix.T)[0]
             plain = scores if plain is None else plain

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lcse_plugins.bench.metrics import area_under_curve, best_first, precision_at
 from lcse_plugins.bench.photographs import Progress
-from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, operator_tree, phrase
+from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, operator_answers, operator_tree, phrase
 from lcse_plugins.bench.rivals import Ranker
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.labelled import LabelledImages
@@ -114,7 +114,10 @@ def draw_questions(images: LabelledImages, *, pairs: int = 250, fewest: int = 5,
     fitting = [
         (a, b)
         for a, b in itertools.permutations(range(len(images.classes)), 2)
-        if all(fewest <= int(answer.sum()) <= len(images) - fewest for answer in _answers(shown[a], shown[b]).values())
+        if all(
+            fewest <= int(answer.sum()) <= len(images) - fewest
+            for answer in operator_answers(shown[a], shown[b]).values()
+        )
     ]
     if not fitting:
         raise InvalidOption(f"no two classes have {fewest} images of every kind (both, one, none); label more images")
@@ -130,7 +133,7 @@ def draw_questions(images: LabelledImages, *, pairs: int = 250, fewest: int = 5,
                     operator=operator,
                     text=phrase(pattern, one, other),
                     tree=operator_tree(operator, one, other),
-                    relevant=_answers(shown[a], shown[b])[operator],
+                    relevant=operator_answers(shown[a], shown[b])[operator],
                     excluded=_excluded(shown[a], shown[b])[operator],
                 )
             )
@@ -193,10 +196,6 @@ def _figures(
         float(np.mean(strict)) if strict else None,
     )
     return figures
-
-
-def _answers(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
-    return {"NOT": ~a, "AND": a & b, "OR": a | b, "BUT_NOT": a & ~b, "NEITHER": ~a & ~b}
 
 
 def _excluded(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from lcse_plugins.http_status import may_pass
+
 __all__ = ["is_refusal"]
 
 
 def is_refusal(status: int | None) -> bool:
-    """Whether a server answered that the request is wrong; not that it took too long or came too soon."""
-    return status is not None and 400 <= status < 500 and status not in (408, 429)
+    """Whether a server answered that the request is wrong, and will be wrong at any other time."""
+    return status is not None and 400 <= status < 500 and not may_pass(status)

@@ -13,7 +13,6 @@ import os
 import sqlite3
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import TypeVar
 
 from lcse_plugins.arguments import check_count
 from lcse_plugins.errors import InvalidOption, QueryError
+from lcse_plugins.forks import leave_to_parent, renew_when_forked
 from lcse_plugins.query import Query, from_json, to_json
 
 __all__ = ["CacheKey", "ParseCache"]
@@ -44,9 +44,6 @@ _READS_UNWRITTEN = 1000
 """Reads after which the times of use are written even if nothing else is."""
 _WITHOUT = "; going on without it this time"
 _OURS = "text = ? AND model = ? AND prompt = ? AND schema = ?"
-_alive: weakref.WeakSet[ParseCache] = weakref.WeakSet()
-_inherited: list[sqlite3.Connection] = []
-"""A forked child must neither use nor close its parent's connections; here they only wait for its end."""
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +73,7 @@ class ParseCache:
         if self._db is None:
             why = "; ".join(self.notes).replace(_WITHOUT, "")
             raise InvalidOption(f"the parse cache cannot be opened: {why}; name a file in a folder you can write to")
-        _alive.add(self)
+        renew_when_forked(self)
 
     def __reduce__(self) -> tuple[Callable[[str, int], ParseCache], tuple[str, int]]:
         return _reopen, (self.path, self.max_entries)
@@ -259,6 +256,11 @@ class ParseCache:
         except sqlite3.Error:
             return False
 
+    def _begin_anew(self) -> None:
+        if self._db is not None:
+            leave_to_parent(self._db)
+        self._db, self._lock = None, threading.RLock()
+
     def _tell(self, note: str) -> None:
         logger.warning("%s", note)
         self.notes = (*self.notes[-19:], note)
@@ -270,14 +272,3 @@ def _pragma(db: sqlite3.Connection, name: str) -> int:
 
 def _reopen(path: str, max_entries: int) -> ParseCache:
     return ParseCache(path, max_entries=max_entries)
-
-
-def _after_fork() -> None:
-    for cache in list(_alive):
-        if cache._db is not None:
-            _inherited.append(cache._db)
-        cache._db, cache._lock = None, threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from lcse_plugins.arguments import check_count, texts_of
 from lcse_plugins.errors import InvalidOption, LcseError
@@ -29,6 +29,8 @@ from lcse_plugins.parsing.service.flights import Abandoned, Flights
 from lcse_plugins.query import Query
 
 __all__ = ["CachedParser", "WarmReport"]
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,13 +110,13 @@ class CachedParser:
             if mine:
                 break
             if flight.stands_still:
-                return await self.parser.aread(text)
+                return await self._aask(key, text)
             try:
                 return await asyncio.wait_for(asyncio.wrap_future(flight.answer), self._deadline)
             except Abandoned:
                 continue
             except asyncio.TimeoutError:
-                return await self.parser.aread(text)  # whoever was asking keeps its own answer
+                return await self._aask(key, text)
         with self._flights.flying(key, flight):
             known = await wait(self.cache.get, key)
             parse = self._known(known, text) if known else await self.parser.aread(text)
@@ -180,6 +182,11 @@ class CachedParser:
         self._keep(key, parse)
         return parse
 
+    async def _aask(self, key: CacheKey, text: str) -> Parse:
+        parse = await self.parser.aread(text)
+        await wait(self._keep, key, parse)
+        return parse
+
     def _keep(self, key: CacheKey, parse: Parse) -> None:
         if parse.error is None:
             self.cache.put(key, parse.query)
@@ -192,7 +199,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def _progress(items: Iterable[Any], *, total: int) -> Iterable[Any]:
+def _progress(items: Iterable[_T], *, total: int) -> Iterable[_T]:
     if not total or not sys.stderr.isatty():
         return items
     from rich.console import Console

@@ -1,8 +1,8 @@
 """Asking a language model for a tree: when to ask, wait, ask again and give up; no input or output happens here.
 
 `consult` is a generator. It yields a `Question` to put to the model or a `Pause` to wait out, is sent the reply (or
-has the fault thrown into it), and returns the tree. One text of the rules so serves blocking and async callers and
-every client library.
+has the fault thrown into it), and returns the tree. So one set of rules serves blocking callers, async
+callers and every client library.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Patience:
     Attributes:
         timeout: seconds for one request.
         deadline: seconds for all of them together, waits included.
-        max_retries: repeats after a fault that may pass: no connection, a timeout, 408, 409, 429, 5xx.
+        max_retries: repeats after a fault that may pass: no connection, a timeout, or a status of which
+            `lcse_plugins.http_status.may_pass` says so.
         first_wait: seconds before the first repeat; doubles each time, less up to a half by chance.
         longest_wait: the limit of that doubling. A server's `Retry-After` is honoured beyond it.
     """

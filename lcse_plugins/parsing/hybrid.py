@@ -10,7 +10,7 @@ __all__ = ["HybridParser"]
 
 
 class HybridParser:
-    """Sends a query to the language model only when the grammar is not sure; most queries so cost nothing.
+    """Sends a query to the language model only when the grammar is not sure, so most queries cost nothing.
 
     Args:
         llm: The parser that is asked about the rest: `OpenAIParser`, `CachedParser`, any `Parser`.

@@ -16,6 +16,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from lcse_plugins.errors import MissingExtra, ParserOutputError, ParserUnavailable
+from lcse_plugins.http_status import may_pass
 from lcse_plugins.parsing.consult import DEFAULT_PATIENCE, Patience, Question
 from lcse_plugins.parsing.llm import LLMQueryParser, OnError
 from lcse_plugins.parsing.prompt import Prompt, load_prompt
@@ -166,5 +167,5 @@ def _json(body: bytes) -> Any:
 
 def _proxy_error(fault: Any, said: str) -> ParserUnavailable:
     code = fault.get("code") if isinstance(fault, dict) else None
-    passing = isinstance(code, int) and (code in (408, 429) or code >= 500)
+    passing = isinstance(code, int) and may_pass(code)
     return ParserUnavailable(f"the server reports an error: {said[:200]}", retryable=passing)

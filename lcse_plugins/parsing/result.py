@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from lcse_plugins.arguments import check_letters
+from lcse_plugins.arguments import check_unicode
 from lcse_plugins.errors import QueryError, QueryTooComplex
 from lcse_plugins.query import (
     MAX_TEXT,
@@ -64,7 +64,7 @@ class Parse:
 
     def __post_init__(self) -> None:
         _check_tree(self.query)
-        check_letters(self.text)
+        check_unicode(self.text)
 
     @property
     def constrained(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeGuard, Union
 
-from lcse_plugins.arguments import check_letters
+from lcse_plugins.arguments import check_unicode
 from lcse_plugins.errors import QueryError, QueryTooComplex
 
 __all__ = [
@@ -69,7 +69,7 @@ class Concept(_Combinable):
             raise QueryError("a concept needs at least one visible character")
         if len(text) > MAX_TEXT:
             raise QueryTooComplex(f"a concept has {len(text)} characters; at most {MAX_TEXT} are read")
-        check_letters(text)
+        check_unicode(text)
         object.__setattr__(self, "text", text)
 
 

@@ -155,10 +155,10 @@ async def test_a_blocking_call_on_the_loop_does_not_wait_for_the_loop(
 
 
 async def _under_way(parser: CachedParser) -> asyncio.Task[Parse]:
-    """A question of this loop that has been put to the server."""
+    """A question of this loop that has no answer yet."""
     task = asyncio.create_task(parser.aread(TEXT))
     while not parser._flights:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)  # a short one is seen too
     return task
 
 
@@ -197,6 +197,19 @@ def test_no_one_waits_for_a_loop_that_was_left(server: ScriptedServer, base_url:
     assert parser.read(TEXT).query == TREE
     parser.cache.clear()
     assert asyncio.run(parser.aread(TEXT)).query == TREE
+    assert left.run_until_complete(task).query == TREE
+    left.close()
+    parser.close()
+
+
+def test_what_is_asked_beside_a_loop_that_was_left_is_kept(server: ScriptedServer, base_url: str) -> None:
+    server.knows({TEXT: TREE})
+    parser = CachedParser(OpenAIParser("m", base_url=base_url, patience=QUICK), ":memory:")
+    left = asyncio.new_event_loop()
+    task = left.run_until_complete(_under_way(parser))
+    assert [asyncio.run(parser.aread(TEXT)).query for _ in range(3)] == [TREE] * 3
+    assert len(parser.cache) == 1
+    assert server.asked[TEXT] <= 2  # once for the three, and once on the loop that was left, if it came that far
     assert left.run_until_complete(task).query == TREE
     left.close()
     parser.close()

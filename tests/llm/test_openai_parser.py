@@ -149,6 +149,9 @@ PASSING: dict[str, Fault] = {
     "503 cut short": BreakOff(503),
     "closed at once": Hang(0.0),
     "error inside 200": Send(body=b'{"error": {"message": "overloaded", "code": 529}}'),
+    "conflict": status(409),
+    "conflict inside 200": Send(body=b'{"error": {"message": "come back", "code": 409}}'),
+    "too early inside 200": Send(body=b'{"error": {"message": "come back", "code": 425}}'),
 }
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from lcse_plugins.forks import in_forked_process
+
 __all__ = ["background_loop"]
 
 _lock = threading.Lock()
@@ -54,10 +56,9 @@ class _DaemonThreads(ThreadPoolExecutor):
         return answer
 
 
-def _after_fork() -> None:
+def _renew_lock() -> None:
     global _lock
     _lock = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+in_forked_process(_renew_lock)

@@ -16,6 +16,7 @@ from typing import Any
 import openai
 
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.forks import leave_to_parent, renew_when_forked
 from lcse_plugins.parsing.service.background import background_loop
 
 __all__ = ["MAX_BODY", "ChatClient"]
@@ -28,9 +29,6 @@ _SHORTEST_SECRET = 8
 
 _NOT_KEPT = ("content-encoding", "content-length", "transfer-encoding")
 _CLOSING_SECONDS = 5.0
-_alive: weakref.WeakSet[ChatClient] = weakref.WeakSet()
-_inherited: list[openai.AsyncOpenAI] = []
-"""A forked child must neither use nor close its parent's connections; here they only wait for its end."""
 
 
 class ChatClient:
@@ -57,7 +55,7 @@ class ChatClient:
             raise InvalidOption("base_url starts with http:// or https://, such as http://localhost:8080/v1")
         self.host = url.host
         self.base_url = f"{url.scheme}://{url.netloc.decode()}{url.path}".rstrip("/")  # without a user's password
-        _alive.add(self)
+        renew_when_forked(self)
 
     def __reduce__(self) -> tuple[type[ChatClient], tuple[str | None, str | None]]:
         return ChatClient, self._given
@@ -104,6 +102,13 @@ class ChatClient:
         with self._lock:
             closer, self._closer, self._client = self._closer, None, None
         return closer() if closer else None
+
+    def _begin_anew(self) -> None:
+        if self._client is not None:
+            leave_to_parent(self._client)
+        if self._closer is not None:
+            self._closer.detach()
+        self._client, self._closer, self._lock = None, None, threading.Lock()
 
 
 class _BoundedClient(openai.DefaultAsyncHttpxClient):
@@ -152,16 +157,3 @@ def _usable_key(given: str | None, *, needed: bool) -> str:
     if not (key.isascii() and key.isprintable()):
         raise InvalidOption("the API key holds characters that no request can carry; copy it again, without quotes")
     return key or "not-needed"
-
-
-def _after_fork() -> None:
-    for client in list(_alive):
-        if client._client is not None:
-            _inherited.append(client._client)
-        if client._closer is not None:
-            client._closer.detach()
-        client._client, client._closer, client._lock = None, None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from lcse_plugins.errors import ParserOutputError, ParserUnavailable
+from lcse_plugins.http_status import may_pass
 
 __all__ = ["as_fault"]
 
@@ -49,8 +50,7 @@ def _unavailable(error: Exception) -> ParserUnavailable:
         response = getattr(link, "response", None)
         status = getattr(link, "status_code", None) or getattr(response, "status_code", None)
         if isinstance(status, int):
-            passing = status in (408, 409, 425, 429) or status >= 500
-            passing = passing and getattr(link, "code", None) != "insufficient_quota"
+            passing = may_pass(status) and getattr(link, "code", None) != "insufficient_quota"
             headers = getattr(response, "headers", None)
             return ParserUnavailable(
                 _told(error), retryable=passing, retry_after=_retry_after(headers) if headers else None

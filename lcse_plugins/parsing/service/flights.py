@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
-import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from lcse_plugins.forks import renew_when_forked
 from lcse_plugins.parsing.cache import CacheKey
 from lcse_plugins.parsing.result import Parse
 
 __all__ = ["Abandoned", "Flight", "Flights"]
-
-_alive: weakref.WeakSet[Flights] = weakref.WeakSet()
 
 
 class Abandoned(Exception):
@@ -42,7 +39,7 @@ class Flights:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._under_way: dict[CacheKey, Flight] = {}
-        _alive.add(self)
+        renew_when_forked(self)
 
     def __len__(self) -> int:
         return len(self._under_way)
@@ -72,14 +69,5 @@ class Flights:
         with self._lock:
             self._under_way.pop(key, None)
 
-    def _forget(self) -> None:
+    def _begin_anew(self) -> None:
         self._lock, self._under_way = threading.Lock(), {}
-
-
-def _after_fork() -> None:
-    for flights in list(_alive):
-        flights._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
