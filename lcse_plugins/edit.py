@@ -34,6 +34,7 @@ __all__ = [
     "leaf_weights",
     "score_arrays",
     "score_ceiling",
+    "score_reach",
     "score_tree",
 ]
 
@@ -137,6 +138,19 @@ def holistic_share(tree: Query, config: ScoringConfig) -> float:
     if edits_nothing(tree, config) or config.mode == "lcse":
         return 1.0
     return 0.5 if config.mode == "anchored" and _has_anchor(tree) else 0.0
+
+
+def score_reach(tree: Query, config: ScoringConfig) -> tuple[float, float] | None:
+    """How far a score moves when similarities do: by at most a |Δ holistic| + b max |Δ concept|; None when unknown.
+
+    In logits a power mean with exponent ≥ -1, like the minimum and the maximum, moves no further than its arguments.
+    """
+    if config.aggregator == "probabilistic":
+        return None
+    if config.aggregator == "power" and min(config.gamma_and, config.gamma_or) < -1.0:
+        return None
+    share = holistic_share(tree, config)
+    return share, 2.0 if config.mode == "lcse" else 1.0 - share
 
 
 def leaf_weights(tree: Query, config: ScoringConfig) -> dict[str, float]:

@@ -1,9 +1,13 @@
 """A first pass over a pool: find its exact top, reading a quarter of the bytes where there is an eight-bit copy.
 
-Block by block, similarities come from that copy, with a known largest error, or from the rows themselves. A cheap upper
-bound of the score leaves a few rows in question; those are scored roughly, and those of them that could still reach the
-best so far are scored in full precision. The similarities of concepts can be remembered, for the next query that names
-them.
+One product of each row, with the vector of the query's ceiling, tells the most that it can score. The rows that promise
+most are scored in full precision; they set the floor that others have to reach, and few can. Those are scored roughly,
+and the ones that still may, in full precision.
+
+A query without a ceiling needs the products with all its vectors, block by block; those with concepts can be
+remembered, for the next query that names them.
+
+Products come from the eight-bit copy, with a known largest error, or from the rows themselves.
 """
 
 from __future__ import annotations
@@ -13,15 +17,15 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.edit import holistic_share
+from lcse_plugins.edit import score_reach
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.plan import Bound
 from lcse_plugins.quantised import FloatRows, QuantisedRows
 from lcse_plugins.recent import Recent
 
@@ -33,6 +37,12 @@ FIRST_BLOCK = 2_048
 
 FIRST_LOOK = 128
 """Rows of a block scored in full precision before the floor is looked at again; doubled each time."""
+
+FEW = 256
+"""Rows for which a rough score saves nothing."""
+
+MOST_LEFT = 0.2
+"""Share of the rows that a ceiling may leave in question; if it leaves more, it does not pay."""
 
 ROUNDING = 1e-5
 """What float32 arithmetic itself may change in a score."""
@@ -71,19 +81,8 @@ class Leaders:
 
 
 def rounding_reach(encoded: EncodedQuery) -> tuple[float, float] | None:
-    """How far a score moves when similarities do: by at most a |Δ holistic| + b max |Δ concept|; None when unknown.
-
-    In logits a power mean with exponent ≥ -1, like the minimum and the maximum, moves no further than its arguments.
-    """
-    config = encoded.config
-    if encoded.plan.linear is not None:
-        return 1.0, 0.0
-    if config.aggregator == "probabilistic":
-        return None
-    if config.aggregator == "power" and min(config.gamma_and, config.gamma_or) < -1.0:
-        return None
-    share = holistic_share(encoded.tree, config)
-    return share, 2.0 if config.mode == "lcse" else 1.0 - share
+    """How far a score moves with the products it is made of: as `score_reach`, or with the one of a linear score."""
+    return (1.0, 0.0) if encoded.plan.linear is not None else score_reach(encoded.tree, encoded.config)
 
 
 class FirstPass:
@@ -95,7 +94,7 @@ class FirstPass:
     """
 
     def __init__(self, rows: QuantisedRows | FloatRows, *, cached_columns: int = 0) -> None:
-        self._rows: Any = rows
+        self._rows = rows
         self._columns: Recent[bytes, FloatArray] = Recent(cached_columns)
         self._threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -107,94 +106,171 @@ class FirstPass:
             limit: How many.
             score_rows: Gives the exact scores of rows at the given positions.
         """
-        reach = rounding_reach(encoded)
-        if reach is None:
+        if rounding_reach(encoded) is None:
             return None
-        work = self._prepare(encoded, reach)
-        leaders, spans = Leaders(limit), self._spans()
-        if len(spans) == 1:
-            self._scan(work, spans[0], leaders, score_rows)
-        else:
-            with ThreadPoolExecutor(len(spans)) as threads:
-                list(threads.map(lambda span: self._scan(work, span, leaders, score_rows), spans))
-        self._columns.keep({work.names[i]: column for i, column in work.kept.items()})
+        bound = encoded.plan.linear or encoded.plan.ceiling
+        found = None if bound is None else self._under(bound, encoded, limit, score_rows)
+        return self._by_columns(encoded, limit, score_rows) if found is None else found
+
+    def _under(self, bound: Bound, encoded: EncodedQuery, limit: int, score_rows: _ScoreRows) -> Leaders | None:
+        """The leaders, by what no score exceeds; None when that leaves too many rows in question."""
+        leaders, highest = Leaders(limit), self._highest(bound)
+        first = _most_promising(highest, max(FIRST_LOOK, 4 * limit))
+        leaders.add(first, score_rows(first))
+        highest[first] = -np.inf
+        near = np.flatnonzero(highest >= leaders.floor)
+        most = highest[near]
+        if len(near) > FEW and encoded.plan.linear is None:
+            if len(near) > MOST_LEFT * len(highest):
+                return None
+            near, most = _Columns(self._rows, encoded, Recent(0)).highest_among(near, leaders.floor)
+        _score_best_first(near, most, leaders, score_rows)
         return leaders
 
-    def _prepare(self, encoded: EncodedQuery, reach: tuple[float, float]) -> _Work:
-        linear = encoded.plan.linear
-        vectors = encoded.matrix if linear is None else linear.vector[None, :]
-        copies = self._rows.like(vectors)
-        lengths, missed = np.linalg.norm(vectors, axis=1), copies.errors
+    def _highest(self, bound: Bound) -> FloatArray:
+        """(n,) the most that each row can score."""
+        if isinstance(self._rows, FloatRows) and self._rows.vectors.dtype == np.float32:
+            highest = np.asarray(self._rows.vectors @ bound.vector)  # by BLAS, which has threads of its own
+            highest += np.float32(bound.offset + ROUNDING)
+            return highest
+        products = _Products(self._rows, bound.vector[None, :], (1.0, 0.0))
+        highest = np.empty(len(self._rows), dtype=np.float32)
+
+        def fill(span: tuple[int, int]) -> None:
+            for part in _blocks(*span):
+                np.add(products.of(part)[0], products.margins(part), out=highest[part])
+                highest[part] += np.float32(bound.offset)
+
+        self._in_threads(fill)
+        return highest
+
+    def _by_columns(self, encoded: EncodedQuery, limit: int, score_rows: _ScoreRows) -> Leaders:
+        """The leaders, by the products with all vectors of the query."""
+        leaders, columns = Leaders(limit), _Columns(self._rows, encoded, self._columns)
+
+        def scan(span: tuple[int, int]) -> None:
+            for part in _blocks(*span):
+                near, most = columns.highest_scores(part, leaders.floor)
+                _score_best_first(near + part.start, most, leaders, score_rows)
+
+        self._in_threads(scan)
+        self._columns.keep(columns.computed)
+        return leaders
+
+    def _in_threads(self, work: Callable[[tuple[int, int]], None]) -> None:
+        """Do the work for contiguous shares of the rows, one for each thread that has enough to do."""
+        shares = max(1, min(self._threads, len(self._rows) // (2 * FIRST_BLOCK)))
+        spans = list(itertools.pairwise(np.linspace(0, len(self._rows), shares + 1).astype(int).tolist()))
+        if shares == 1:
+            return work(spans[0])
+        with ThreadPoolExecutor(shares) as threads:
+            list(threads.map(work, spans))
+
+
+def _most_promising(highest: FloatArray, number: int) -> _Positions:
+    """Positions of about the `number` largest, found by the largest of each stretch of rows."""
+    if len(highest) <= number:
+        return np.arange(len(highest))
+    stretch = max(1, len(highest) // (4 * number))
+    tops = np.maximum.reduceat(highest, np.arange(0, len(highest), stretch))
+    near = np.flatnonzero(highest >= np.partition(tops, -number)[-number])
+    return near if len(near) <= 2 * number else near[np.argpartition(-highest[near], number)[:number]]
+
+
+def _score_best_first(near: _Positions, highest: FloatArray, leaders: Leaders, score_rows: _ScoreRows) -> None:
+    """Score rows in full precision, those first that may score most, as long as they may be among the best."""
+    order = np.argsort(-highest)
+    start, size = 0, max(FIRST_LOOK, 4 * leaders.limit)
+    while start < len(order) and highest[order[start]] >= leaders.floor:
+        rows = near[order[start : start + size]]
+        leaders.add(rows, score_rows(rows))
+        start, size = start + size, 2 * size
+
+
+class _Columns:
+    """The products of rows with all vectors of a query, of which those with concepts may be remembered.
+
+    Attributes:
+        computed: concept's vector, as bytes → (n,) products of all rows with it, for those to be remembered.
+    """
+
+    def __init__(
+        self, rows: QuantisedRows | FloatRows, encoded: EncodedQuery, remembered: Recent[bytes, FloatArray]
+    ) -> None:
+        self._encoded = encoded
+        self._products = _Products(rows, encoded.matrix, rounding_reach(encoded) or (0.0, 0.0))
+        names = [b"", *(row.tobytes() for row in encoded.matrix[1:])]
+        known = remembered.known(names)
+        self._known = {i: known[name] for i, name in enumerate(names) if name in known}
+        self._missing = [i for i in range(len(names)) if i not in self._known]
+        self.computed: dict[bytes, FloatArray] = {}
+        if remembered.size:
+            self.computed = {names[i]: np.empty(len(rows), np.float32) for i in self._missing[1:]}
+
+    def highest_scores(self, part: slice, floor: np.float32) -> tuple[_Positions, FloatArray]:
+        """Positions in a block of rows that may reach `floor`, and the most they may score."""
+        columns = self._products.of(part, self._missing)
+        for kept, column in zip(self.computed.values(), columns[1:], strict=False):
+            kept[part] = column
+        columns = self._with_known(columns, part)
+        margins, near = self._products.margins(part), np.arange(columns.shape[1])
+        if np.isfinite(floor):
+            near = np.flatnonzero(self._encoded.score_ceiling(columns.T) + margins >= floor)
+        return _reaching(near, self._encoded.scores(columns[:, near].T) + margins[near], floor)
+
+    def highest_among(self, rows: _Positions, floor: np.float32) -> tuple[_Positions, FloatArray]:
+        """Those of some rows that may reach `floor`, and the most they may score."""
+        highest = self._encoded.scores(self._products.of(rows).T) + self._products.margins(rows)
+        return _reaching(rows, highest, floor)
+
+    def _with_known(self, computed: FloatArray, part: slice) -> FloatArray:
+        """(1 + m, rows) all columns of a block, from those that were missing."""
+        if not self._known:
+            return computed
+        columns = np.empty((len(self._known) + len(self._missing), computed.shape[1]), dtype=np.float32)
+        columns[self._missing] = computed
+        for i, column in self._known.items():
+            columns[i] = column[part]
+        return columns
+
+
+class _Products:
+    """Products of rows with a few vectors, and how far off a score is that is made of them.
+
+    Args:
+        rows: The rows, or their eight-bit copy.
+        vectors: (k, d) vectors.
+        reach: How far the score moves with the first product, and with the others.
+    """
+
+    def __init__(self, rows: QuantisedRows | FloatRows, vectors: FloatArray, reach: tuple[float, float]) -> None:
+        self._rows: Any = rows
+        self._copies: Any = rows.like(vectors)
+        lengths, missed = np.linalg.norm(vectors, axis=1), self._copies.errors
         # <v, t> - <v', t'> = <v - v', t> + <v', t - t'>, and a copy is at most |v - v'| longer than a unit row.
         per_error = reach[0] * (lengths[0] + missed[0]) + reach[1] * (lengths + missed)[1:].max(initial=0.0)
         constant = reach[0] * missed[0] + reach[1] * missed[1:].max(initial=0.0) + ROUNDING
-        names = [b"", *(row.tobytes() for row in vectors[1:])]
-        remembered = self._columns.known(names)
-        known = {i: remembered[name] for i, name in enumerate(names) if name in remembered}
-        missing = [i for i in range(len(names)) if i not in known]
-        kept = {i: np.empty(len(self._rows), np.float32) for i in missing[1:]} if self._columns.size else {}
-        margin = (np.float32(per_error), np.float32(constant))
-        return _Work(encoded, copies.take(missing), missing, known, kept, names, margin)
+        self._per_error, self._constant = np.float32(per_error), np.float32(constant)
 
-    def _scan(self, work: _Work, span: tuple[int, int], leaders: Leaders, score_rows: _ScoreRows) -> None:
-        for part in _blocks(*span):
-            columns = np.empty((len(work.names), part.stop - part.start), dtype=np.float32)
-            columns[work.missing] = self._rows.products(work.copies, part)
-            for i, column in work.known.items():
-                columns[i] = column[part]
-            for i, column in work.kept.items():
-                column[part] = columns[i]
-            margin = self._rows.errors[part] * work.margin[0] + work.margin[1]
-            near, highest = work.highest_scores(columns, margin, leaders.floor)
-            order = np.argsort(-highest)
-            start, size = 0, max(FIRST_LOOK, 4 * leaders.limit)
-            while start < len(order) and highest[order[start]] >= leaders.floor:
-                rows = near[order[start : start + size]] + part.start
-                leaders.add(rows, score_rows(rows))
-                start, size = start + size, 2 * size
+    def of(self, rows: slice | _Positions, chosen: list[int] | None = None) -> FloatArray:
+        """(k, rows) products of some rows with the vectors, or with the chosen ones of them."""
+        copies = self._copies if chosen is None else self._copies.take(chosen)
+        products: FloatArray = self._rows.products(copies, rows)
+        return products
 
-    def _spans(self) -> list[tuple[int, int]]:
-        """Contiguous shares of the rows, one for each thread that has enough to do."""
-        shares = max(1, min(self._threads, len(self._rows) // (2 * FIRST_BLOCK)))
-        edges = np.linspace(0, len(self._rows), shares + 1).astype(int).tolist()
-        return list(itertools.pairwise(edges))
+    def margins(self, rows: slice | _Positions) -> FloatArray:
+        """(rows,) how far the scores may be off."""
+        margins: FloatArray = self._rows.errors[rows] * self._per_error + self._constant
+        return margins
 
 
-@dataclass(frozen=True, eq=False)
-class _Work:
-    """One query's first pass: columns still to compute, columns known, columns to keep, and the error of a score.
-
-    The error is `margin[0]` times the rounding error of the row, plus `margin[1]`.
-    """
-
-    encoded: EncodedQuery
-    copies: QuantisedRows | FloatRows
-    missing: list[int]
-    known: dict[int, FloatArray]
-    kept: dict[int, FloatArray]
-    names: list[bytes]
-    margin: tuple[np.float32, np.float32]
-
-    def highest_scores(
-        self, columns: FloatArray, margin: FloatArray, floor: np.float32
-    ) -> tuple[_Positions, FloatArray]:
-        """Positions in the block of rows that may reach `floor`, and the most they may score."""
-        plan = self.encoded.plan
-        if plan.linear is not None:
-            highest = columns[0] + margin
-            highest += np.float32(plan.linear.offset)
-            near = np.flatnonzero(highest >= floor)
-            return near, highest[near]
-        near = np.arange(columns.shape[1])
-        if np.isfinite(floor):
-            near = np.flatnonzero(self.encoded.score_ceiling(columns.T) + margin >= floor)
-        highest = self.encoded.scores(columns[:, near].T) + margin[near]
-        reaching = highest >= floor
-        return near[reaching], highest[reaching]
+def _reaching(near: _Positions, highest: FloatArray, floor: np.float32) -> tuple[_Positions, FloatArray]:
+    kept = highest >= floor
+    return near[kept], highest[kept]
 
 
 def _blocks(start: int, stop: int) -> Iterator[slice]:
     size = FIRST_BLOCK
     while start < stop:
         yield slice(start, min(start + size, stop))
-        start, size = start + size, BLOCK
+        start, size = start + size, min(4 * size, BLOCK)

@@ -5,7 +5,8 @@ A vector index ranks by a linear function <v, q>. Three kinds of q serve a logic
 - *candidate vectors* point where its score grows: its gradients at the points from which its best images are seen
   (see `vantage`). The text vector itself would fetch just what a negation excludes.
 - *bounds* <v, q> + c, the largest of which is never below the score. Once the k-th best score found is above what
-  every bound allows an unseen image, the top k is proved complete.
+  every bound allows an unseen image, the top k is proved complete. For most queries there is one that is close (see
+  `ceiling`); for others, such as an OR of several parts, there are several that are less so.
 - when the score *is* linear (no logic, or one negated concept) a single search is already exact.
 """
 
@@ -20,10 +21,11 @@ from functools import cached_property
 import numpy as np
 
 from lcse_plugins.calibrate import Calibration
+from lcse_plugins.ceiling import EDGE, ceiling_of
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.edit import edits_nothing, holistic_share, leaf_weights
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.query import And, Concept, Group, Not, Or, Query, concepts, fold
+from lcse_plugins.query import And, Concept, Group, Not, Or, Query, concepts, fold, shape_of
 from lcse_plugins.vantage import search_vectors
 
 __all__ = ["MAX_BOUNDS", "Bound", "Plan"]
@@ -68,10 +70,23 @@ class Plan:
         return self.bounds[0] if is_linear and self.bounds else None
 
     @cached_property
+    def ceiling(self) -> Bound | None:
+        """One linear function that is nowhere below the score, and close above it for most queries; None without."""
+        if edits_nothing(self.tree, self.config) or np.linalg.norm(self.concept_vectors, axis=1).max() > EDGE:
+            return None
+        found = ceiling_of(shape_of(self.tree), self.calibration, self.config)
+        if found is None:
+            return None
+        vector = holistic_share(self.tree, self.config) * self.holistic + found.weights @ self.concept_vectors
+        return Bound(vector.astype(np.float32), found.offset)
+
+    @cached_property
     def bounds(self) -> tuple[Bound, ...] | None:
         """Linear functions whose maximum is at least the score; None when none are known."""
         if edits_nothing(self.tree, self.config):
             return (Bound(np.asarray(self.holistic, dtype=np.float32), 0.0),)
+        if self.ceiling is not None:
+            return (self.ceiling,)
         frame = _Frame(self)
         rows = _ceilings(self.tree, frame)
         return None if rows is None else tuple(frame.bound(row) for row in rows)

@@ -1,8 +1,9 @@
 """A pool of image vectors in memory or memory-mapped, and the exact top of it under a query.
 
-Scoring is one pass over the rows for the holistic vector and all concepts together, in blocks, so that memory stays
-bounded whatever the size of the pool. A pool may keep an eight-bit copy of its rows: scores from it have a known
-largest error, and the few rows that it leaves in doubt are scored again in full precision.
+Scoring is one pass over the rows, in blocks, so that memory stays bounded whatever the size of the pool: for the
+holistic vector and all concepts together, or, where only the top is wanted, for one vector that tells which rows may be
+in it (see `first_pass`). A pool may keep an eight-bit copy of its rows: scores from it have a known largest error, and
+the few rows that it leaves in doubt are scored again in full precision.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ __all__ = ["VectorPool", "top_indices"]
 BLOCK = 16_384
 """Rows scored at a time."""
 
-LARGE = 20_000
-"""Rows from which on a first pass pays without an eight-bit copy."""
+LARGE = 2_048
+"""Rows from which on a first pass pays."""
 
 
 class VectorPool:
@@ -41,7 +42,8 @@ class VectorPool:
         candidates: The candidates the rows were taken from, to be handed back; instead of `ids`.
         assume_unit: Trust that rows are finite and of length one instead of checking and normalising a copy.
         quantised: Keep an eight-bit copy for a first pass: a quarter more memory, a fraction of the time, same result.
-        cached_columns: Remember the similarities of this many concepts; each costs n float32 numbers.
+        cached_columns: Remember the similarities of this many concepts, for queries that need those of all rows, as an
+            OR of several parts does; each costs n float32 numbers.
 
     Raises:
         InvalidCandidate: the pool is empty, its rows differ in length, or one is zero, NaN or infinite.

@@ -61,8 +61,8 @@ class QuantisedRows:
         )
         return chosen
 
-    def products(self, vectors: QuantisedRows, part: slice) -> FloatArray:
-        """(m, rows) products of the copies of the rows in `part` with the copies of `vectors`."""
+    def products(self, vectors: QuantisedRows, part: slice | NDArray[np.intp]) -> FloatArray:
+        """(m, rows) products of the copies of some rows with the copies of `vectors`."""
         import simsimd
 
         raw = simsimd.cdist(self.codes[part], vectors.codes, metric="dot", out_dtype="float32")
@@ -93,8 +93,8 @@ class FloatRows:
         """Some of the rows."""
         return FloatRows(self.vectors[positions])
 
-    def products(self, vectors: FloatRows, part: slice) -> FloatArray:
-        """(m, rows) products of the rows in `part` with `vectors`."""
+    def products(self, vectors: FloatRows, part: slice | NDArray[np.intp]) -> FloatArray:
+        """(m, rows) products of some rows with `vectors`."""
         import simsimd
 
         rows = np.ascontiguousarray(self.vectors[part], dtype=np.float32)

@@ -9,7 +9,7 @@ one deeper search finds more than two alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain, islice, product
 
@@ -20,9 +20,9 @@ from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.edit import holistic_share, score_tree
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.query import Concept, Group, Not, Or, Query, concepts, fold, leaves
+from lcse_plugins.query import Group, Or, Query, concepts, fold, leaves, shape_of
 
-__all__ = ["MAX_VECTORS", "search_vectors"]
+__all__ = ["MAX_VECTORS", "search_vectors", "vantage_points"]
 
 MAX_VECTORS = 12
 """Candidate vectors of one query: each is a search of its own."""
@@ -60,24 +60,12 @@ def search_vectors(
         calibration: μ and β.
         config: Mode and aggregation.
     """
-    numbers = {name: str(number) for number, name in enumerate(concepts(tree))}
-    slopes = _slopes(_renamed(tree, numbers), calibration, config)
+    slopes = _slopes(shape_of(tree), calibration, config)
     rows = holistic_share(tree, config) * holistic.astype(np.float64) + slopes @ concept_vectors.astype(np.float64)
     return np.asarray(_unlike(rows), dtype=np.float32)
 
 
-def _renamed(tree: Query, names: Mapping[str, str]) -> Query:
-    """The tree with other concepts in the same places."""
-    match tree:
-        case Concept(text):
-            return Concept(names[text])
-        case Not(child):
-            return Not(_renamed(child, names))
-        case _:
-            return type(tree)(tuple(_renamed(child, names) for child in tree.children))
-
-
-def _vantage_points(tree: Query) -> NDArray[np.float64]:
+def vantage_points(tree: Query) -> NDArray[np.float64]:
     """(b, m) logits of the concepts; of a query with very many, only the first few points."""
     names = concepts(tree)
     most = max(2, min(2 * MAX_VECTORS, MOST_NUMBERS // len(names)))
@@ -109,7 +97,7 @@ def _slopes(shape: Query, calibration: Calibration, config: ScoringConfig) -> ND
     names = concepts(shape)
     steps = STEP * np.concatenate([np.eye(len(names)), -np.eye(len(names))])
     slopes = []
-    for point in _vantage_points(shape):
+    for point in vantage_points(shape):
         similarities = calibration.mu + (point + steps) / calibration.beta
         columns = {name: similarities[:, i] for i, name in enumerate(names)}
         scores, _ = score_tree(shape, np.zeros(len(steps)), columns, calibration=calibration, config=config)

@@ -44,6 +44,9 @@ BEAM, LEAST_BEAM, WIDE_BEAM = 512, 128, 1024
 """HNSW's beam for candidates, to be shared among the searches of a query; the least of one search; and that of one when
 the query affirms nothing, because graphs are built for near vectors."""
 
+SMALL = 5_000
+"""Points of a collection in local mode that an exact query reads whole."""
+
 _OVER_ALL = models.SearchParams(exact=True)
 
 
@@ -128,8 +131,10 @@ class LogicSearchBase(Generic[ClientT]):
     def _strategy(self, encoded: EncodedQuery, schema: VectorSchema, options: Options, searches: int) -> SearchStrategy:
         depth = options.depth(searches)
         if self._local:  # local mode scans all points, and warns of parameters that it does not need
-            if schema.points is not None and schema.points < options.candidates:
-                depth = max(depth, options.candidates)
+            # It also changes the last bits of the vectors with each search: equals must come from one.
+            whole = max(options.candidates, SMALL) if options.exact else options.candidates
+            if schema.points is not None and schema.points < whole:
+                depth = max(depth, whole)
             return SearchStrategy(params=None, rescoring=None, exhaustive=True, depth=depth)
         params = options.search_params
         if options.exact:

@@ -32,6 +32,7 @@ from lcse_plugins.query.tree import (
     is_constrained,
     leaves,
     ordered,
+    shape_of,
 )
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "is_tree",
     "leaves",
     "ordered",
+    "shape_of",
     "to_flat",
     "to_json",
 ]

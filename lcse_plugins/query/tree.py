@@ -31,6 +31,7 @@ __all__ = [
     "is_constrained",
     "leaves",
     "ordered",
+    "shape_of",
 ]
 
 Result = TypeVar("Result")
@@ -164,6 +165,22 @@ def ordered(query: Query) -> Query:
             return Not(ordered(child))
         case And(children) | Or(children) | Plain(children):
             return type(query)(tuple(sorted(map(ordered, children), key=format_query)))
+
+
+def shape_of(query: Query) -> Query:
+    """The same tree with its concepts numbered in their order: what queries that differ only in words share."""
+    numbers = {name: str(number) for number, name in enumerate(concepts(query))}
+
+    def numbered(part: Query) -> Query:
+        match part:
+            case Concept(text):
+                return Concept(numbers[text])
+            case Not(child):
+                return Not(numbered(child))
+            case And(children) | Or(children) | Plain(children):
+                return type(part)(tuple(map(numbered, children)))
+
+    return numbered(query)
 
 
 # --------------------------------------------------------------------------------------------- as text
