@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from lcse_plugins.parsing.english.items import NEGATIONS, Item, is_words
+from lcse_plugins.parsing.english.items import NEGATIONS, Item, is_words, tag_at
 from lcse_plugins.parsing.english.lexicon import Lexicon
 from lcse_plugins.parsing.english.names import may_be_free, may_be_noun
 from lcse_plugins.parsing.english.orders import acts, may_end_thing
 from lcse_plugins.parsing.english.senses import Answer
 from lcse_plugins.parsing.english.words import Chunk, Word
 
-__all__ = ["absence_length", "is_free", "left_out_length", "put_absent"]
+__all__ = ["absence_length", "is_free", "left_out_length", "may_be_outside", "put_absent"]
 
 _JOINTS = frozenset({"and", "or", "but", "nor", "exclusive"})
 _PLACES = frozenset({"in", "on", "at", "off"})
@@ -39,6 +39,15 @@ def absence_length(words: Sequence[Word], low: Sequence[str], at: int, lexicon: 
     return length + 1 if lacks and end + 1 < len(words) and _may_lack_at(low[end], low[at - 1], lexicon) else 0
 
 
+def may_be_outside(items: Sequence[Item], lexicon: Lexicon) -> bool:
+    """Whether the last words are a thing that may be `not in frame`: `wedding, | bride`, not `room, | paintings`."""
+    tables = ("preposition", "pointer", "depiction")
+    told = frozenset[str]().union(*(lexicon.words(table) for table in tables))
+    low = [word.low for word in items[-1].words]
+    bare = told.isdisjoint(low) and told.isdisjoint(word.removesuffix("s") for word in low)
+    return bare and not any(word.endswith("ing") for word in low) and tag_at(items, len(items) - 2) == "comma"
+
+
 def _may_lack_at(place: str, thing: str, lexicon: Lexicon) -> bool:
     """Whether a place may follow that lacks the thing: `a wheel missing | off a car`, not `a child … in woods`."""
     return place == "from" or (place in _PLACES and not acts(thing, lexicon))
@@ -56,7 +65,7 @@ def _closes(words: Sequence[Word], low: Sequence[str], at: int, length: int, lex
 
 def left_out_length(words: Sequence[Word], low: Sequence[str], at: int, operand: Chunk, lexicon: Lexicon) -> int:
     """The length of the end of `leave the cats | out`, `keep cats | out of it`; the operand loses the beginning."""
-    length = 3 if low[at + 1 : at + 3] in (["of", "it"], ["of", "this"], ["of", "them"]) else 1
+    length = 1 + lexicon.of_picture.match(low, at + 1)[0]
     if at + length < len(low) and words[at + length].kind == "word":
         return 0
     verb = next((k for k, word in enumerate(operand) if word.low in ("leave", "keep")), len(operand))

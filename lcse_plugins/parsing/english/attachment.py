@@ -6,25 +6,31 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from lcse_plugins.parsing.english.cuts import Cut
 from lcse_plugins.parsing.english.items import GROUPS, NEGATIONS, Item, is_words, negation_of, tag_at
-from lcse_plugins.parsing.english.phrases import Cut, Phrases
+from lcse_plugins.parsing.english.phrases import Phrases
 from lcse_plugins.parsing.english.reach import negation_goes_on
 from lcse_plugins.parsing.english.words import Chunk
 
 __all__ = ["end_keywords", "give_back", "give_to_pictures"]
 
 
+_CLAUSES = frozenset({"where", "which", "while", "because", "whom"})
+
+
 def end_keywords(items: list[Item], phrases: Phrases) -> list[Item]:
-    """End what a bare `no` or `not` reaches where the wish goes on: `no people | beach`, `a not crowded | beach`."""
+    """End what a bare cue reaches where the wish goes on: `no people | beach`, `a not crowded | beach`."""
     out: list[Item] = []
     for at, item in enumerate(items):
         out.append(item)
         if not at or not is_words(items, at) or len(items[at - 1].words) != 1:
             continue
         cue, led = items[at - 1], items[at - 2].words if is_words(items, at - 2) else []
-        if cue.tag == "no":
+        end = phrases.offer_split(led, item.words) if cue.tag in ("no", "not", "without") else 0
+        doubtful = end > 0
+        if not end and cue.tag == "no":
             end, doubtful = _keyword_end(items, at, led, phrases)
-        else:
+        elif not end:
             end = phrases.quality_end(item.words) if cue.tag == "not" else 0
             doubtful = end > 0
         if end:
@@ -82,6 +88,7 @@ def give_back(items: list[Item], phrases: Phrases) -> list[Item]:
         at += 1
         if item.tag not in NEGATIONS and item.tag not in GROUPS:
             continue
+        told = is_words(items, at) and _is_subject(items, at - 1) and phrases.says_clause(items[at].words)
         place, joined = _host(out, hosts, phrases)
         hosts[len(out) - 1] = place
         listed = item.tag in ("no", "without", "not", "neither") and is_words(items, at)
@@ -92,12 +99,22 @@ def give_back(items: list[Item], phrases: Phrases) -> list[Item]:
         words = host.words
         if item.tag == "not" and (joined or place == len(out) - 2) and phrases.takes_noun_of_next(words, thing):
             (words, _), _ = phrases.share([words, thing], marked=True)  # "a black but not big dog"
-        given = _given_back(items, at, phrases)
+        given = _Given([], [], at, False) if told else _given_back(items, at, words, phrases)
         doubtful = host.doubtful or given.doubtful or phrases.may_lack(words, item.words, thing)
         out[place] = Item("words", [*words, *given.rest], doubtful=doubtful)
         out.extend(given.kept)
         at = given.end
     return out
+
+
+def _is_subject(items: list[Item], cue: int) -> bool:
+    """Whether what is negated begins a clause of its own: `a street where | no cars are parked`."""
+    if items[cue].words[0].low == "none":
+        return True
+    if [word.low for word in items[cue].words] != ["no"]:
+        return False
+    led = items[cue - 1].words[-1].low if is_words(items, cue - 1) else ""
+    return led in _CLAUSES
 
 
 def _may_take(item: Item, phrases: Phrases) -> bool:
@@ -114,9 +131,9 @@ class _Given(NamedTuple):
     doubtful: bool
 
 
-def _given_back(items: list[Item], at: int, phrases: Phrases) -> _Given:
+def _given_back(items: list[Item], at: int, host: Chunk, phrases: Phrases) -> _Given:
     """What goes back to the host of the list that begins at `at`: from its first thing, its last, or behind it."""
-    first = phrases.split_reach(phrases.without_leading(items[at].words))
+    first = phrases.split_reach(phrases.without_leading(items[at].words), host)
     if first.rest:
         return _from_first(items, at, first)
     last = _last_of_list(items, at, phrases)
@@ -124,7 +141,7 @@ def _given_back(items: list[Item], at: int, phrases: Phrases) -> _Given:
         return _from_clause(items, at, last, first.doubtful)
     if tag_at(items, last - 1) == "comma":
         return _Given([], [], at, first.doubtful)
-    cut = phrases.split_reach(phrases.without_request(items[last].words))
+    cut = phrases.split_reach(phrases.without_request(items[last].words), host)
     if cut.rest:  # "without a hat or a shirt | in a park"
         doubtful = cut.doubtful or _may_be_wish(items, at, last, cut.reach, phrases)
         return _Given([*items[at:last], Item("words", cut.reach)], cut.rest, last + 1, doubtful)

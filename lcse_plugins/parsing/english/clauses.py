@@ -202,6 +202,8 @@ def _absence(items: list[Item], phrases: Phrases) -> list[Item]:
             alike = is_words(out, at - 2) and phrases.is_thing(out[at - 2].words) and negation_of(out, at - 2) is None
             if not (many and before in ("and", "comma") and alike and not phrases.says_present(out[at - 2].words)):
                 break
+            if phrases.starts_with_frame(out[at].words):  # "a beach, make sure that people (are not in it)"
+                break
             at -= 2
     return out
 

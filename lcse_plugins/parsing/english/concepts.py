@@ -33,6 +33,7 @@ class ConceptMaker:
     def concept(self, chunk: Chunk, *, absent: bool = False) -> Concept | None:
         """The thing that the chunk names, without article and filler; None when it names nothing."""
         words = self._content(chunk, absent=absent) or (self._phrases.picture_words(chunk) if absent else [])
+        words = words or self._phrases.people_meant(chunk)
         if not words:
             return None
         self._note_parts(words, absent=absent)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from lcse_plugins.parsing.english.absences import absence_length, is_free, left_out_length, put_absent
+from lcse_plugins.parsing.english.absences import absence_length, is_free, left_out_length, may_be_outside, put_absent
 from lcse_plugins.parsing.english.items import NEGATIONS, Item, Tag, is_words, tag_at
 from lcse_plugins.parsing.english.lexicon import Lexicon
-from lcse_plugins.parsing.english.names import is_title, may_order, sign_length
-from lcse_plugins.parsing.english.orders import asks_for_absence, may_end_thing
-from lcse_plugins.parsing.english.senses import Answer, means_it
+from lcse_plugins.parsing.english.names import is_title, is_written, may_be_name, name_length, sign_length
+from lcse_plugins.parsing.english.orders import may_end_thing
+from lcse_plugins.parsing.english.senses import means_it
 from lcse_plugins.parsing.english.turns import (
     asks_anew,
     is_after_negation,
     is_after_order,
-    last_before_order,
     may_begin,
+    orders_absence,
 )
 from lcse_plugins.parsing.english.words import Word
 
@@ -51,8 +51,8 @@ class _Tagger:
             self._quotation, self._stop, self._colon, self._mark, self._example, self._cue, self._word,
         )  # fmt: skip
         self._word_rules = (
-            self._sign, self._absence, self._order, self._fixed, self._example, self._turn, self._cue,
-            self._hyphenated, self._free, self._non, self._word,
+            self._inscription, self._sign, self._absence, self._order, self._fixed, self._example, self._turn,
+            self._cue, self._hyphenated, self._free, self._non, self._word,
         )  # fmt: skip
 
     def run(self) -> tuple[list[Item], set[Word]]:
@@ -107,9 +107,19 @@ class _Tagger:
     # ------------------------------------------------------------------------------------ rules for words
 
     def _sign(self, at: int) -> int:
-        """The name of a sign: `no smoking sign`."""
-        length = sign_length(self._words, self._low, at, self._lexicon)
-        return self._keep(at, length) if length else 0
+        """The name of a sign: `no smoking sign`; where a query begins one may doubt that of `no war banner`."""
+        if length := sign_length(self._words, self._low, at, self._lexicon):
+            return self._keep(at, length)
+        length = name_length(self._low, at, self._lexicon)
+        return self._doubt(at, length) if length else 0
+
+    def _inscription(self, at: int) -> int:
+        """What is written on a thing, up to the end of the clause: `a sign that says | no more war`."""
+        if not self._negates(at) or not is_written(self._low, at, self._lexicon):
+            return 0
+        end = next((k for k in range(at, len(self._low)) if self._words[k].kind in ("mark", "dash")), len(self._low))
+        again = any(self._lexicon.cues.match(self._low, k)[0] for k in range(at + self._found[0], end))
+        return self._doubt(at, end - at) if again else self._keep(at, end - at)
 
     def _absence(self, at: int) -> int:
         """What says that the thing in front is absent: `cats | are missing`, `leave the cats | out`."""
@@ -118,6 +128,8 @@ class _Tagger:
         if self._low[at] == "out":
             operand = self._items[-1].words
             length = left_out_length(self._words, self._low, at, operand, self._lexicon)
+        elif self._low[at : at + 2] == ["not", "in"] and not may_be_outside(self._items, self._lexicon):
+            length = 0
         else:
             length = absence_length(self._words, self._low, at, self._lexicon)
         if length:
@@ -132,7 +144,8 @@ class _Tagger:
         if not length:
             return 0
         cue, tag = self._found
-        answer = self._asks(at, length) if length > cue and tag != "nobody" else "no"
+        meant = length > cue and tag != "nobody"
+        answer = orders_absence(self._items, self._words, at, length, self._lexicon) if meant else "no"
         if answer != "yes":
             return self._doubt(at, length) if answer == "maybe" else 0
         self._put("without", at, length)
@@ -241,7 +254,7 @@ class _Tagger:
 
     def _operator(self, tag: Tag, at: int, length: int) -> int:
         self._put(tag, at, length)
-        self._items[-1].doubtful = at > 0 and self._low[at] == "ignoring"
+        self._items[-1].doubtful = (at > 0 and self._low[at] == "ignoring") or may_be_name(self._low, at, self._lexicon)
         phrase = " ".join(self._low[at : at + length])
         ampersand = self._words[at].end - self._words[at].start == 1
         self._items[-1].strong = tag == "and" and (ampersand or phrase in self._lexicon.words("strong and"))
@@ -264,16 +277,6 @@ class _Tagger:
         if self._low[at + length - 1] == "never":
             return may_begin(self._items)
         return means_it(self._low, at, length, self._lexicon)
-
-    def _asks(self, at: int, length: int) -> Answer:
-        """Whether a verb asks for absence here."""
-        if may_begin(self._items):
-            return "yes" if self._items or may_order(self._words, at, length, self._lexicon) else "maybe"
-        last = last_before_order(self._items)
-        if not is_words(self._items, last):
-            return "no"
-        many = tag_at(self._items, last - 1) == "and"
-        return asks_for_absence(self._low, at, length, self._items[last].words, self._lexicon, many=many)
 
 
 def _is_short(word: Word) -> bool:

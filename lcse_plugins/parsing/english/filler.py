@@ -70,12 +70,14 @@ class Filler:
         length, tag = self._lexicon.leading.match(low, at)
         if low[at + length - 1] == "a" and low[at + length : at + length + 1] and low[at + length] in self._counted:
             length -= 1  # "a few"
+        if tag == "request" and self._lexicon.names.match(low, at)[0] > length:
+            return 0  # "display case", "make sure sign"
         if tag == "request" and length == 1:
             after = low[at + 1] if at + 1 < len(low) else ""
             if after.isalpha() and low[at] in self._lexicon.words("wake"):
                 return 0  # "alexa speaker"
-            if after.endswith("ing") or after in self._off or self._lexicon.names.match(low, at)[0]:
-                return 0  # "show jumping", "keep off", "display case"
+            if after.endswith("ing") or after in self._off:
+                return 0  # "show jumping", "keep off"
             if at and low[at - 1] in self._lexicon.words("article"):
                 return 0  # "a display of fruit"
         return length
@@ -111,6 +113,13 @@ class Filler:
     def picture_words(self, chunk: Chunk) -> Chunk:
         """The words for pictures in the chunk: absent from a wall, they are things like any other."""
         return [word for word in chunk if word.low in self._image]
+
+    def people_meant(self, chunk: Chunk) -> Chunk:
+        """The chunk where it points to people and names nothing else: `me`, `you and me`; else nothing."""
+        people = {word.low for word in chunk} - {"and", "only", "just"}
+        if people == {"i"}:  # "I am not in it"
+            return [chunk[0]._replace(instead="me")]
+        return chunk if people - {"you"} and people <= self._lexicon.words("person meant") else []
 
     def starts_with_frame(self, chunk: Chunk) -> bool:
         """Whether the chunk begins like a request or with `there is`."""

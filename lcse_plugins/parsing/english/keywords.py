@@ -47,6 +47,22 @@ class Keywords(Kinds):
                 return place
         return 0
 
+    def offer_split(self, host: Chunk, chunk: Chunk) -> int:
+        """Where a size is named behind what is absent: `(not) leather | size 10`, `(not) samsung | 55 inch`.
+
+        0 where there is none, and where no goods are named in front.
+        """
+        named = self.content(self.without_dangling(host))
+        if not named or self.starts_with_determiner(host) or named[-1].low in self._lexicon.words("place"):
+            return 0
+        pairs = ((k, chunk[k].low, chunk[k + 1].low) for k in range(1, len(chunk) - 1))
+        return next((place for place, low, after in pairs if self._is_offered(low, after)), 0)
+
+    def _is_offered(self, low: str, after: str) -> bool:
+        if low == "size":
+            return after[0].isdigit() or after in self._lexicon.words("size")
+        return low[0].isdigit() and after in self._lexicon.words("unit")
+
     def may_go_on(self, chunk: Chunk) -> bool:
         """Whether more than one thing may be named without a joint: `(no) leash grass field`, `(no) roof red`."""
         low = [word.low for word in self.without_closing(chunk, absent=True)]

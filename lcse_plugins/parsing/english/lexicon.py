@@ -80,6 +80,7 @@ class Lexicon:
                                  "and")  # fmt: skip
         self.imperative = self.phrases("imperative")
         self.absent = self.phrases("absent")
+        self.of_picture = self.phrases("of the picture")
         self.leading = self.phrases("emphatic", "request", "opening", "determiner")
         self.requests = self.phrases("request")
         self.names = self.phrases("request in names")

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from functools import lru_cache
 
 from lcse_plugins.parsing.english.lexicon import Lexicon
 from lcse_plugins.parsing.english.words import Word
 
-__all__ = ["is_title", "may_be_free", "may_be_noun", "may_order", "means_none", "sign_length"]
+__all__ = [
+    "is_title",
+    "is_written",
+    "may_be_free",
+    "may_be_name",
+    "may_be_noun",
+    "may_order",
+    "means_none",
+    "name_length",
+    "sign_length",
+]
+
+_LONGEST_NAME = 7
 
 
 def sign_length(words: Sequence[Word], low: Sequence[str], at: int, lexicon: Lexicon) -> int:
@@ -20,7 +33,7 @@ def sign_length(words: Sequence[Word], low: Sequence[str], at: int, lexicon: Lex
         return 0
     if low[at + 1 : at + 2] and low[at + 1] in lexicon.words("prohibition"):
         end = at + 2
-        if end == len(low) or low[end] in signs or words[end].kind != "word":
+        if end == len(low) or low[end] in signs or _is_any_time(low, end) or words[end].kind != "word":
             return 2
         return 2 if lexicon.cues.match(low, end)[0] or low[end] in lexicon.words("locative") else 0
     for end in range(at + 2, min(at + 9, len(low))):
@@ -34,6 +47,66 @@ def sign_length(words: Sequence[Word], low: Sequence[str], at: int, lexicon: Lex
         if words[end].kind != "word" and word != ",":
             return 0
     return 0
+
+
+def _is_any_time(low: Sequence[str], at: int) -> bool:
+    """`no parking | anytime`."""
+    return low[at] == "anytime" or low[at : at + 2] == ["any", "time"]
+
+
+def name_length(low: Sequence[str], at: int, lexicon: Lexicon) -> int:
+    """The length of the name of a sign that may begin a query: `no war banner`; or 0."""
+    if low[at] != "no" or not _begins_thing(low, at, lexicon):
+        return 0
+    end = _sign_end(low, at + 1, lexicon.words("sign"))
+    return 3 if end == at + 2 and low[at + 1] in lexicon.words("forbidden") else 0
+
+
+def is_written(low: Sequence[str], at: int, lexicon: Lexicon) -> bool:
+    """Whether the words at `at` stand on a thing: `a sign that says | no war`, `a poster reading | not today`."""
+    if low[at] not in ("no", "not", "never", "do") or not at or low[at - 1] not in lexicon.words("saying"):
+        return False
+    thing = at - 3 if low[at - 2 : at - 1] in (["that"], ["which"]) else at - 2
+    lettered = frozenset() if low[at - 1] == "reading" else lexicon.words("lettered")  # "a woman in a shirt reading"
+    return thing >= 0 and low[thing] in lexicon.words("sign") | lettered
+
+
+def may_be_name(low: Sequence[str], at: int, lexicon: Lexicon) -> bool:
+    """Whether a cue may begin a name, though what follows may be absent: `no iron shirt`, `missing puzzle piece`."""
+    before, after = low[at - 1] if at else "", low[at + 1] if at + 1 < len(low) else ""
+    held = before.endswith("ing") and before not in lexicon.words("showing")  # "holding | no war sign"
+    if not held and not _begins_thing(low, at, lexicon):
+        return False
+    if low[at] == "missing":
+        return after not in lexicon.words("quantity") and may_be_noun(low, at + 2, lexicon)
+    if low[at] != "no":
+        return False
+    if after in lexicon.words("deed"):
+        return may_be_noun(low, at + 2, lexicon)
+    end = _sign_end(low, at + 1, lexicon.words("sign"))
+    if not end or low[end] in lexicon.words("unwanted"):
+        return False
+    placed = not lexicon.words("preposition").isdisjoint(low[at + 1 : end - 1])  # "no turn on red sign"
+    return placed or (end == at + 2 and after not in _no_text(lexicon))
+
+
+def _begins_thing(low: Sequence[str], at: int, lexicon: Lexicon) -> bool:
+    """Whether nothing but a request or an article stands in front: `show me | no war banner`."""
+    return not at or low[at - 1] in lexicon.words("article") or lexicon.leading.match(low)[0] == at
+
+
+def _sign_end(low: Sequence[str], start: int, signs: Set[str]) -> int:
+    """Where the sign stands whose text may begin at `start`; 0 when there is none."""
+    ends = range(start + 1, min(start + _LONGEST_NAME, len(low)))
+    end = next((k for k in ends if low[k] in signs or not low[k].isalpha()), 0)
+    return end if end and low[end] in signs and not low[end].endswith("s") and low[end + 1 : end + 2] != [","] else 0
+
+
+@lru_cache(maxsize=1)
+def _no_text(lexicon: Lexicon) -> frozenset[str]:
+    """What stands in front of a sign and tells what kind it is, or that it is a thing by itself."""
+    tables = ("kind of sign", "adjective", "quantity", "preposition", "determiner")
+    return frozenset({"of"}).union(*(lexicon.words(table) for table in tables))
 
 
 def is_title(words: Sequence[Word], at: int, length: int, lexicon: Lexicon) -> bool:

@@ -1,101 +1,25 @@
-"""Where a run of words may be cut, and what one of several says for all."""
+"""What a run of words shows or names, and what one of several says for all."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
-from lcse_plugins.parsing.english.keywords import JOINTS, Keywords
+from lcse_plugins.parsing.english.cuts import Cuts
+from lcse_plugins.parsing.english.keywords import JOINTS
 from lcse_plugins.parsing.english.lexicon import Lexicon
 from lcse_plugins.parsing.english.words import Chunk
 
-__all__ = ["Cut", "Phrases"]
+__all__ = ["Phrases"]
 
-_CLAUSES = frozenset({"who", "that", "which"})
-_SINGULAR = frozenset({"is", "has", "was"})
 _FRAMES = frozenset({"frame", "frames"})
 
 
-class Cut(NamedTuple):
-    """A chunk in two, and whether one may doubt that it is cut there."""
-
-    reach: Chunk
-    rest: Chunk
-    doubtful: bool
-
-
-class Phrases(Keywords):
+class Phrases(Cuts):
     """Questions about runs of words, answered from the tables."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         super().__init__(lexicon)
-        self._relative = lexicon.words("relative")
-        self._pointing = lexicon.words("pointing")
-        self._known = self._pointing | lexicon.words("known")
-        self._mover = lexicon.words("mover")
-        self._occasion = lexicon.words("occasion")
-        self._setting = lexicon.words("setting")
-        self._backdrop = lexicon.words("backdrop")
-        self._place = lexicon.words("place")
-        self._scenic = lexicon.words("scenic")
-        self._participle = lexicon.words("participle")
-        self._article = lexicon.words("article")
         self._picture = self._image | self._depiction
-
-    def split_reach(self, chunk: Chunk) -> Cut:
-        """What a negation reaches in the chunk behind it, and what returns to the phrase in front.
-
-        A verb, or a preposition with something new behind it, speaks about the phrase in front: `a man without a
-        shirt | in a park`. With something known behind it stays: `a room without pictures on the wall`.
-        """
-        doubtful = False
-        if chunk and chunk[0].instead is not None:  # "nobody sitting on a bench"
-            return Cut(chunk, [], doubtful)
-        for place in range(1, len(chunk) - 1):
-            before, word, follower = (chunk[place + k].low for k in (-1, 0, 1))
-            worn, mover = self._worn(before), before in self._mover
-            moves = mover and word not in self._scenic
-            clause = word in self._verb and word not in self._relative and before not in self._relative
-            if clause or (word == "with" and worn):
-                return Cut(chunk[:place], chunk[place:], doubtful)
-            if word in _CLAUSES and not moves and place + 2 < len(chunk):
-                if word == "who" or worn or (follower in _SINGULAR and self.is_plural(before)):
-                    return Cut(chunk[:place], chunk[place:], doubtful or (worn and word != "who"))
-                doubtful |= before not in self._pointer  # "a bottle without a label that is green"
-            if word == "where" and before not in self._place:
-                return Cut(chunk[:place], chunk[place:], doubtful)
-            doubtful |= word == "with" and not moves  # "a house with no garage with a pool"
-            if self._says_state(chunk, place):
-                end = len(chunk) if moves else place  # "a hall without people dressed in red"
-                return Cut(chunk[:end], chunk[end:], doubtful or not worn or word == "made")
-            known = self._pointing if worn else self._known
-            beside = follower == "to" and place + 3 == len(chunk) and chunk[-1].low in self._pointing  # "next to it"
-            if word in self._locative and follower not in known and not beside:
-                return Cut(chunk[:place], chunk[place:], doubtful)
-            if word in self._locative and follower == "the" and place + 2 < len(chunk):
-                where = self._noun(chunk[place + 2 :])
-                if where in self._occasion or (where in self._setting and not moves):
-                    return Cut(chunk[:place], chunk[place:], doubtful or where in self._setting)
-                doubtful |= where not in self._backdrop and not self.says_action(chunk)
-            stays = moves or before in self._article  # "a painting above the bed"
-            if word.endswith("ing") and (worn or self._governs(chunk, place)) and not stays:
-                return Cut(chunk[:place], chunk[place:], doubtful or mover)
-        acts = len(chunk) > 1 and self._worn(chunk[-2].low) and self.says_action(chunk[-1:])  # "a hat | smiling"
-        return Cut(chunk[:-1], chunk[-1:], doubtful) if acts else Cut(chunk, [], doubtful)
-
-    def _says_state(self, chunk: Chunk, place: int) -> bool:
-        """Whether it is said here how something is: `chained to a fence`, `made of wood`, `painted blue`.
-
-        With something known behind it the words stay together: `without dishes stacked in the sink`.
-        """
-        word, follower = chunk[place].low, chunk[place + 1].low
-        if word not in self._participle and not (word.endswith("ed") and len(word) > 5 and word[-3:] != "eed"):
-            return False
-        if follower not in self._preposition or place + 2 == len(chunk):
-            return follower == "of" or self._is_attribute(follower)
-        if follower not in self._locative or chunk[place + 2].low not in self._known:
-            return chunk[place + 2].low not in self._pointing
-        return self._noun(chunk[place + 2 :]) in self._occasion | self._setting
 
     def depiction_split(self, host: Chunk, chunk: Chunk) -> int:
         """Where it is said what the picture in front shows: `(a photo without) people | of a lake`; 0 when it is not.
@@ -122,11 +46,6 @@ class Phrases(Keywords):
     def moves(self, chunk: Chunk) -> bool:
         """Whether the thing that the chunk begins with acts by itself: `people at night`."""
         return self._noun(self.without_leading(chunk) or chunk) in self._mover
-
-    def _noun(self, chunk: Chunk) -> str:
-        """The last word of the thing that the chunk begins with."""
-        end = self.find_governor(chunk)
-        return chunk[end - 1 if end else -1].low
 
     def place_at_host(self, chunk: Chunk) -> int:
         """Where the chunk says that its thing is at the phrase in front: `books | on it`, `mud | on his face`; or 0."""
@@ -173,6 +92,8 @@ class Phrases(Keywords):
             return given, False
         if marked:
             return chunks, False
+        if noun := self._noun_in_front(chunks):
+            return [chunks[0], *([*noun, *chunk] for chunk in chunks[1:])], True
         if shared := self._stuff(chunks):
             return shared, True
         inner = self.content(last)
@@ -201,6 +122,15 @@ class Phrases(Keywords):
                 given[at] = [*given[at], *noun]
                 changed = True
         return given if changed else []
+
+    def _noun_in_front(self, chunks: list[Chunk]) -> Chunk:
+        """The noun of the first alternative, where the others are attributes of it too: `car` of `car red | blue`."""
+        start = self.without_leading(chunks[0])
+        noun = start[: next((k for k, word in enumerate(start) if k and self._is_attribute(word.low)), 0)]
+        shade = " ".join(word.low for word in start) in self._lexicon.words("shade")
+        told = bool(noun) and not shade and self.find_governor(start) is None and not self.is_only_attributes(noun)
+        bare = all(self.is_only_attributes(chunk) and not self.starts_with_determiner(chunk) for chunk in chunks[1:])
+        return noun if told and bare and self.is_only_attributes(start[len(noun) :]) else []
 
     def _stuff(self, chunks: list[Chunk]) -> list[Chunk]:
         """The alternatives with the noun of the last, where the others only say what it is made of; else none."""

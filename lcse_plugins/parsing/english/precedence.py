@@ -151,6 +151,7 @@ class TreeBuilder:
                 if self._peek() in GROUPS and self._phrases.ends_in_verb(item.words):
                     return self._group(self._items[self._at], stem=self._phrases.content(item.words))
                 concept = self._maker.concept(item.words, absent=item.negated)
+                self._maker.ambiguous |= concept is None and item.negated
                 return Not(concept) if concept is not None and item.negated else concept
             case "open":
                 inside = self._until("close")
@@ -240,6 +241,7 @@ class TreeBuilder:
         self._maker.ambiguous |= self._peek() == "without"  # "no dogs without leashes"
         self._maker.ambiguous |= not odd and (len(chunks) > 1 or self._peek() == "or")
         inner = joined(Or, self._maker.concepts(chunks, absent=odd, marked=marked))
+        self._maker.ambiguous |= inner is None  # "cousins without them"
         return negated(inner) if odd else inner
 
     def _undoes(self) -> bool:

@@ -19,6 +19,7 @@ _DO = frozenset({"do", "does", "did"})
 _INFINITIVES = frozenset({"have", "contain", "show", "include", "feature"})
 _WITHIN = frozenset({"in it", "on it", "in them", "on them", "inside", "inside it"})
 _TRADES = frozenset({"instead", "rather", "apart", "aside", "other", "besides"})
+_SUBJECTS = frozenset({"he", "she", "it", "they", "we", "i"})
 _STOPS, _GOES_ON = (False, False), (True, False)
 
 
@@ -86,8 +87,9 @@ def _by_joint(case: _Case) -> Answer | None:
 
 
 def _by_opening(case: _Case) -> Answer | None:
-    """`no dogs and | there is a cat`."""
-    return _STOPS if case.phrases.starts_with_frame(case.thing) else None
+    """`no dogs and | there is a cat`, `he has no hat and | he is smiling`."""
+    told = len(case.thing) > 1 and case.thing[0].low in _SUBJECTS
+    return _STOPS if told or case.phrases.starts_with_frame(case.thing) else None
 
 
 def _by_next_negation(case: _Case) -> Answer | None:

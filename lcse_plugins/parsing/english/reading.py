@@ -11,6 +11,8 @@ How the layer decides, in short; the words it knows are in `english.txt`:
   (`and smiling`), a comma after its `or`, or a thing with a negation of its own; a verb that excludes reaches over
   commas (`avoid people, cars`). A place named for the first time, and a time, belong to the phrase in front (`a man
   without a shirt in a park`), a place already known to what is absent (`a room without pictures on the wall`).
+  Without an article, a part of the host is known (`a kitchen without dishes in sink`), others are noted as ambiguous.
+- What is written on a thing is part of it: `a sign that says no more war`; of `no war banner` one may doubt it.
 - Where people would read it one way or the other, the reading is noted as ambiguous: `no text, logos`.
 - A negation of pictures undoes the next one: `no pictures without a dog`.
 - Concepts keep their words as written, without article, request and filler. `man with a beard` is one concept.

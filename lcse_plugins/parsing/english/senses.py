@@ -76,6 +76,16 @@ def _ignoring(cue: _Cue) -> bool:
     return not cue.before or (cue.before == "," and cue.after not in cue.lexicon.words("quantity"))
 
 
+def _nobody(cue: _Cue) -> bool:
+    """`nobody on the beach`; not `a nobody in a suit`."""
+    return cue.length > 1 or cue.before != "a"
+
+
+def _see(cue: _Cue) -> bool:
+    """`do not see dogs`; not `leggings, not see through`."""
+    return cue.after != "through"
+
+
 def _zero(cue: _Cue) -> bool:
     return means_none(cue.low, cue.at, cue.lexicon)
 
@@ -107,7 +117,8 @@ def _follows(cue: _Cue) -> bool:
 
 
 _RULES: Mapping[str, Callable[[_Cue], bool]] = {
-    "no": _no, "not": _not, "the": _hold_the, "of": _of, "ignoring": _ignoring, "zero": _zero, "missing": _missing,
+    "no": _no, "not": _not, "the": _hold_the, "of": _of, "ignoring": _ignoring,
+    "see": _see, "nobody": _nobody, "zero": _zero, "missing": _missing,
     "0": _nought,
     **dict.fromkeys(("minus", "plus"), _calculates),
     **dict.fromkeys(("&", "+", "n"), _stands_between),

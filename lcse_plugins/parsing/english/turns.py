@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lcse_plugins.parsing.english.items import NEGATIONS, Item, negation_of, tag_at
+from lcse_plugins.parsing.english.items import NEGATIONS, Item, is_words, negation_of, tag_at
 from lcse_plugins.parsing.english.lexicon import Lexicon
+from lcse_plugins.parsing.english.names import may_order
+from lcse_plugins.parsing.english.orders import asks_for_absence
+from lcse_plugins.parsing.english.senses import Answer
+from lcse_plugins.parsing.english.words import Word
 
-__all__ = ["asks_anew", "is_after_negation", "is_after_order", "last_before_order", "may_begin"]
+__all__ = ["asks_anew", "is_after_negation", "is_after_order", "may_begin", "orders_absence"]
 
 
 def may_begin(items: Sequence[Item]) -> bool:
     """Whether a request may begin behind the items."""
-    at = last_before_order(items)
+    at = _last_before_order(items)
     if at < 0:
         return True
     last = items[at]
@@ -21,7 +25,18 @@ def may_begin(items: Sequence[Item]) -> bool:
     return last.tag in ("stop", "comma", "but", "and", "open")
 
 
-def last_before_order(items: Sequence[Item]) -> int:
+def orders_absence(items: Sequence[Item], words: Sequence[Word], at: int, length: int, lexicon: Lexicon) -> Answer:
+    """Whether a verb of some words at `at` asks for absence behind the items."""
+    if may_begin(items):
+        return "yes" if items or may_order(words, at, length, lexicon) else "maybe"
+    last = _last_before_order(items)
+    if not is_words(items, last):
+        return "no"
+    low, many = [word.low for word in words], tag_at(items, last - 1) == "and"
+    return asks_for_absence(low, at, length, items[last].words, lexicon, many=many)
+
+
+def _last_before_order(items: Sequence[Item]) -> int:
     """Where the last item stands, but for one that may begin an order: `do not | exclude dogs`."""
     last = len(items) - 1
     return last - 1 if tag_at(items, last) == "not" and items[last].words[0].low == "do" else last
