@@ -76,4 +76,7 @@ def load_calibration(path: str | Path) -> Calibration:
     except OSError as error:
         raise CalibrationError(f"the calibration {path} cannot be read: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-        raise CalibrationError(f"{path} is not a calibration file: {error}") from error
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise CalibrationError(
+            f"{path} is not a calibration file, which is JSON with the numbers mu and beta: {reason}"
+        ) from error

@@ -221,6 +221,28 @@ def test_a_report_is_written_without_a_deleted_picture(tmp_path: Path) -> None:
     assert "could not be shown: there is no such file" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+def test_a_report_tells_of_pictures_that_moved(tmp_path: Path) -> None:
+    shutil.copytree(PHOTOS, tmp_path / "photos")
+    run("index", tmp_path / "photos", "--out", tmp_path / "my index")
+    search = ("search", tmp_path / "my index", "a cup and no cat", "-k", 3, "--html", tmp_path / "r.html")
+    assert "could not be shown" not in run(*search).stderr
+    (tmp_path / "photos").rename(tmp_path / "moved")
+    said = run(*search).stderr
+    assert re.search(r"note: (\d) of \1 pictures are not there and could not be shown", said)
+    assert f"`lcse index NEWFOLDER --out '{tmp_path / 'my index'}'`" in said
+    run("index", tmp_path / "moved", "--out", tmp_path / "my index")
+    assert "could not be shown" not in run(*search).stderr
+
+
+def test_explain_says_why_a_picture_was_left_out(tmp_path: Path) -> None:
+    shutil.copytree(PHOTOS, tmp_path / "photos")
+    (tmp_path / "photos" / "broken.jpg").write_text("not a picture")
+    run("index", tmp_path / "photos", "--out", tmp_path / "i")
+    for name in ("broken.jpg", str(tmp_path / "photos" / "broken.jpg")):
+        with pytest.raises(LcseError, match=r"not in the index .*, which left it out: not a picture"):
+            run("explain", tmp_path / "i", "no cat", name)
+
+
 def test_an_empty_answer_says_what_would_help(index: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "notes.jpg").write_text("not a picture")
@@ -315,6 +337,7 @@ def test_calibrate_fits_and_saves(labels: Path, tmp_path: Path, index: Path) -> 
     run("search", index, "no cat", "--calibration", tmp_path / "c.json")
     shown = run("calibrate", labels, "--images", PHOTOS, "--objective", "pairwise").output
     assert "NEITHER" in shown
+    assert [line.count(":") for line in shown.splitlines() if line.startswith("best by")] == [9, 9]  # of 41 and of 9
 
 
 @pytest.mark.parametrize(("mode", "edges"), [("lcse", []), ("factored", ["β"])])
@@ -355,6 +378,11 @@ def test_demo_tells_the_story(tmp_path: Path) -> None:
         (["search", "INDEX", "caf\udce9 and no dog"], "UTF-8"),
         (["parse", "caf\udce9 and no dog"], "UTF-8"),
         (["explain", "INDEX", "no cat", "nowhere.jpg"], "not in the index"),
+        (["search", "my index", "a cat"], "--out 'my index'`"),
+        (["index", "binary", "--out", "i"], "is a file; give the folder it is in"),
+        (["index", "PHOTOS", "--out", "binary"], "is a file; give the index a folder of its own"),
+        (["search", "INDEX", "no cat", "--calibration", "half.json"], "mu and beta: it has no 'beta'"),
+        (["calibrate", "labels.csv"], "--images"),
         (["search", "INDEX", "no cat", "--calibration", "missing.json"], "calibration"),
         (["search", "no-such-index", "no cat", "--html", "nodir/r.html"], "no folder nodir"),
         (["demo", "--encoder", "starte", "--html", "nodir/r.html"], "no folder nodir"),
@@ -369,7 +397,10 @@ def test_mistakes_get_help(arguments: list[str], advice: str, index: Path, tmp_p
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "notes.jpg").write_text("not a picture")
     (tmp_path / "binary").write_bytes(b"no c\xe4t\n")
-    places = {"INDEX": str(index), **{name: str(tmp_path / name) for name in ("empty", "broken", "binary")}}
+    (tmp_path / "half.json").write_text('{"mu": 0.2}')
+    (tmp_path / "labels.csv").write_text("path,labels\ncat.jpg,cat\n")
+    made = {path.name: str(path) for path in tmp_path.iterdir()}
+    places = {"INDEX": str(index), "PHOTOS": str(PHOTOS), **made}
     result = CliRunner().invoke(cli, [places.get(argument, argument) for argument in arguments])
     assert isinstance(result.exception, LcseError)
     assert advice in str(result.exception)
@@ -386,10 +417,16 @@ def test_mistakes_get_help(arguments: list[str], advice: str, index: Path, tmp_p
         (["calibrate", "labels.csv", "--seed", "-1"], "--seed"),
         (["calibrate", "labels.csv", "--mode", "holistic"], "--mode"),
         (["parse"], "QUERY"),
+        (["search", "i", "a", "dog", "and", "no", "person"], "put the query in quotes"),
+        (["explain", "i", "a", "dog", "dog.jpg"], "put the query in quotes"),
+        (["parse", "a", "dog"], "put the query in quotes"),
+        (["search", "a dog", "INDEX"], "INDEX comes first, then QUERY"),
+        (["explain", "a dog", "INDEX", "cat.jpg"], "INDEX comes first, then QUERY"),
+        (["explain", "cat.jpg", "a dog", "INDEX"], "INDEX comes first, then QUERY"),
     ],
 )
-def test_misunderstood_commands_exit_with_2(arguments: list[str], advice: str) -> None:
-    result = run(*arguments, ok=False)
+def test_misunderstood_commands_exit_with_2(arguments: list[str], advice: str, index: Path) -> None:
+    result = run(*(index if argument == "INDEX" else argument for argument in arguments), ok=False)
     assert result.exit_code == 2
     assert advice in result.output
 
@@ -442,7 +479,7 @@ def test_an_output_that_is_closed_is_no_fault(index: Path) -> None:
 def test_a_fault_of_the_system_reaches_the_shell_as_one_line(index: Path) -> None:
     done = shell("search", index, "no cat", "--html", "/dev/full")
     assert done.returncode == 1
-    assert done.stderr == "error: No space left on device\n"
+    assert done.stderr == "error: /dev/full: No space left on device\n"
 
 
 def test_letters_the_output_lacks_are_replaced() -> None:

@@ -13,7 +13,7 @@ from lcse_plugins.hosting.payloads import read_payload
 from lcse_plugins.images.keys import place_in
 from lcse_plugins.results import Candidate, Ranking
 
-__all__ = ["SCORE_KEY", "document_of", "ranked_documents"]
+__all__ = ["SCORE_KEY", "document_of", "ranked_documents", "without_evidence"]
 
 SCORE_KEY = "relevance_score"
 """Metadata key of the score: the one LangChain's rerankers use."""
@@ -36,6 +36,15 @@ def ranked_documents(
         metadata.pop(SCORE_KEY, None)
         documents.append(document.model_copy(update={"metadata": metadata}))
     return documents
+
+
+def without_evidence(documents: Iterable[Document]) -> list[Document]:
+    """The documents without their scores and accounts, which differ from query to query."""
+    added = (SCORE_KEY, METADATA_KEY)
+    return [
+        document.model_copy(update={"metadata": {k: v for k, v in document.metadata.items() if k not in added}})
+        for document in documents
+    ]
 
 
 def document_of(candidate: Candidate) -> Document:

@@ -11,6 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field, SkipValidation
 
 from langchain_lcse.child_runs import arun_as_child, run_as_child
+from langchain_lcse.documents import without_evidence
 from langchain_lcse.images import image_location
 from langchain_lcse.sources.choose import Source, choose_source
 from langchain_lcse.sources.protocol import DocumentSource, SearchArguments
@@ -62,6 +63,9 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
     """More arguments for the source's own search, such as Qdrant's `search_params`. `k`, `filter`, `min_truth`,
     `fetch_k` and `exact`, or a `LogicSearch`'s words for them, mean the same here as elsewhere: those of a call come
     first, and a field set to something else is refused, as is what the source does not know."""
+    with_evidence: bool = True
+    """Whether documents carry their score and the reasons. Without them a document is the same for every query, which
+    it must be for those that know one by its equality, such as `MultiQueryRetriever`."""
     vectors: VectorFunction | None = None
     """A function that gives the image vectors of documents; else they are read from the store or encoded."""
     on_missing: Literal["drop", "raise"] = "drop"
@@ -103,7 +107,7 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
         min_truth: float | None = None,
     ) -> list[Document]:
         source, arguments = self._source(), self.search_arguments(k=k, filter=filter, min_truth=min_truth)
-        return run_as_child(run_manager.get_child(), lambda: source.search(query, arguments))
+        return self._told(run_as_child(run_manager.get_child(), lambda: source.search(query, arguments)))
 
     async def _aget_relevant_documents(
         self,
@@ -115,7 +119,10 @@ class LogicRetriever(CheckedOptions, BaseRetriever):
         min_truth: float | None = None,
     ) -> list[Document]:
         source, arguments = self._source(), self.search_arguments(k=k, filter=filter, min_truth=min_truth)
-        return await arun_as_child(run_manager.get_child(), source.asearch(query, arguments))
+        return self._told(await arun_as_child(run_manager.get_child(), source.asearch(query, arguments)))
+
+    def _told(self, documents: list[Document]) -> list[Document]:
+        return documents if self.with_evidence else without_evidence(documents)
 
     def _source(self) -> DocumentSource:
         """The way to search, by the fields as they are now."""

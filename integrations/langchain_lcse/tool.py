@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
 from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.vectorstores import VectorStoreRetriever
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
 
 from langchain_lcse.blocks import Block, PictureBudget, result_blocks
 from langchain_lcse.images import image_location
@@ -77,9 +78,7 @@ def logic_search_tool(
         InvalidOption: it is given something else than a retriever, or a size is out of range.
     """
     if not isinstance(retriever, BaseRetriever):
-        raise InvalidOption(
-            f"the tool asks a retriever, not {type(retriever).__name__}; pass LogicRetriever(source=…) for a store"
-        )
+        raise InvalidOption(f"the tool asks a retriever, not {type(retriever).__name__}; {_advice(retriever)}")
     usual = min(retriever.search_arguments().k, MAX_K) if isinstance(retriever, LogicRetriever) else None
     takes_k = isinstance(retriever, VectorStoreRetriever) or "k" in keywords(retriever._get_relevant_documents)[0]
     budget = PictureBudget(max_bytes=max_bytes, max_side=max_side, locate=locate_image, access=image_access)
@@ -112,11 +111,17 @@ def logic_search_tool(
 
 
 def _schema(usual: int | None) -> type[BaseModel]:
-    """What the tool is called with."""
+    """What the tool is called with; the usual number also stands for none, which some models send."""
     asked = Field(description='What the pictures must show and must not show, such as "a street without cars".')
     count = Field(default=usual, ge=1, le=MAX_K, description="How many pictures to return.")
-    number: Any = int if usual else int | None
+    number: Any = Annotated[int, BeforeValidator(lambda k: usual if k is None else k)] if usual else int | None
     return create_model("SearchPictures", query=(str, asked), k=(number, count))
+
+
+def _advice(given: object) -> str:
+    if isinstance(given, Runnable):
+        return "pass the retriever itself; a filter for all of its calls goes into its search_kwargs={'filter': …}"
+    return "pass LogicRetriever(source=…) for a store"
 
 
 @contextmanager

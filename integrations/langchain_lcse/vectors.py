@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
-import numpy as np
 from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
@@ -14,6 +13,7 @@ from langchain_lcse.images import image_location
 from langchain_lcse.sources.known_stores import facts_of, read_vectors
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import InvalidCandidate, InvalidOption, LcseError
+from lcse_plugins.hosting.stored_vectors import usable_vector
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
 from lcse_plugins.images.text_vectors import StoredResult, TextVectorCheck
@@ -81,13 +81,13 @@ class DocumentVectors:
 
     def of(self, documents: Sequence[Document]) -> list[FloatArray | LcseError]:
         """The (d,) image vector of each document; for one that has none, the reason."""
-        found: list[ArrayLike | LcseError | None] = [None] * len(documents)
+        found: list[FloatArray | LcseError | None] = [None] * len(documents)
         for read in (self._given, self._stored, self._encoded):
             missing = [i for i, vector in enumerate(found) if vector is None]
             if missing:
                 for i, vector in zip(missing, read([documents[i] for i in missing]), strict=True):
-                    found[i] = vector
-        return [v if isinstance(v, LcseError) else np.ravel(np.asarray(v, dtype=np.float32)) for v in found]
+                    found[i] = vector if isinstance(vector, LcseError) else usable_vector(vector)
+        return [_no_vector(document) if v is None else v for document, v in zip(documents, found, strict=True)]
 
     def stored_result(self, document: Document, vector: FloatArray | None) -> StoredResult:
         """A document as it is stored with a vector: by which text, and of which picture it should be."""
@@ -127,8 +127,15 @@ class DocumentVectors:
 
 
 def _no_picture(document: Document) -> InvalidCandidate:
-    name = document.id or document.page_content[:60] or "with no content"
     return InvalidCandidate(
-        f"document {name!r} has no stored vector that can be read and names no picture; put a path or URL into "
-        "metadata['image_path'], or pass vectors=, a function that gives the image vectors of documents"
+        f"document {_name(document)!r} has no stored vector that can be scored and names no picture; put a path or URL "
+        "into metadata['image_path'], or pass vectors=, a function that gives the image vectors of documents"
     )
+
+
+def _no_vector(document: Document) -> InvalidCandidate:
+    return InvalidCandidate(f"the encoder gives the picture of document {_name(document)!r} a vector of zeros")
+
+
+def _name(document: Document) -> str:
+    return document.id or document.page_content[:60] or "with no content"

@@ -22,7 +22,8 @@ from lcse_plugins.images.keys import holds_picture, named_picture, picture_in
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url
 from lcse_plugins.images.text_vectors import TextVectorCheck
 from lcse_plugins.results import Ranked, Ranking
-from llama_index_lcse.node_ranking import packed, stored_result
+from llama_index_lcse.node_copies import packed
+from llama_index_lcse.node_ranking import stored_result
 
 __all__ = ["DatabaseRetriever"]
 

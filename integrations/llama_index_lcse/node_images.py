@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 from llama_index.core.schema import BaseNode, ImageNode, Node
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError, InvalidOption
+from lcse_plugins.hosting.stored_vectors import usable_vector
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.keys import picture_in
 from lcse_plugins.images.locations import ImageAccess, ImageLocation
@@ -48,7 +48,6 @@ def is_image(node: BaseNode) -> bool:
     return isinstance(node, ImageNode) or picture_of(node) is not None
 
 
-@np.errstate(over="ignore", invalid="ignore")  # a vector too large for float32 is just not usable
 def without_vector(nodes: Sequence[BaseNode], *, dimension: int) -> list[str]:
     """Ids of the image nodes that carry no usable vector of that length themselves: those to look up."""
     return [n.node_id for n in nodes if is_image(n) and _usable(n.embedding, dimension) is None]
@@ -81,7 +80,6 @@ async def alook_up(stored: VectorLookup, node_ids: list[str]) -> Mapping[str, An
     return {node.node_id: node.embedding for node in nodes}
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def node_vectors(
     nodes: Sequence[BaseNode], *, cache: ImageVectorCache, access: ImageAccess, stored: Mapping[str, Any]
 ) -> list[FloatArray | ImageError]:
@@ -115,7 +113,4 @@ def _inline(base64: str) -> str:
 
 
 def _usable(vector: Any, dimension: int) -> FloatArray | None:
-    if vector is None or len(vector) != dimension:
-        return None
-    row = np.fromiter(vector, np.float32, dimension)
-    return row if 0 < row @ row < np.inf else None
+    return None if vector is None or len(vector) != dimension else usable_vector(vector)

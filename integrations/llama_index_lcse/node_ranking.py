@@ -1,25 +1,26 @@
-"""Rank and pack: nodes and their vectors to new nodes in order, each with the reason for its place in its metadata."""
+"""Rank: nodes and their vectors to new nodes in order, each with the reason for its place in its metadata."""
 
 from __future__ import annotations
 
-import math
+import logging
+from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
 
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, NodeWithScore
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
-from lcse_plugins.hosting.account import METADATA_KEY, Account, Accounts, Fetched, fetched_by
+from lcse_plugins.hosting.account import Accounts, Fetched, fetched_by
 from lcse_plugins.hosting.reranking import OnMissing, kept_last, rank_found
+from lcse_plugins.images.locations import location_name
 from lcse_plugins.images.text_vectors import StoredResult, TextVectorCheck
+from llama_index_lcse.node_copies import finite, packed
 from llama_index_lcse.node_images import is_image, picture_of
 
-__all__ = ["RETRIEVAL_SCORE_KEY", "packed", "rank_nodes", "stored_result"]
+__all__ = ["rank_nodes", "stored_result"]
 
-RETRIEVAL_SCORE_KEY = "retrieval_score"
-"""Metadata key of the score a node was retrieved with, where that is kept."""
+logger = logging.getLogger(__name__)
 
 
 def rank_nodes(
@@ -53,6 +54,7 @@ def rank_nodes(
         limit=limit,
         min_truth=min_truth,
     )
+    _tell_of_parts([result.candidate.payload.node for result in ranking])
     unranked = kept_last(
         missing,
         found_count=len(nodes),
@@ -70,7 +72,7 @@ def rank_nodes(
         results.append(packed(retrieved, result.score, account, keep_retrieval_score))
     for retrieved, fault in unranked[: None if limit is None else limit - len(results)]:
         account = accounts[retrieved.node_id in by_logic].of_missing(fault, retrieved.node_id)
-        results.append(packed(retrieved, _finite(retrieved.score), account, keep_retrieval_score))
+        results.append(packed(retrieved, finite(retrieved.score), account, keep_retrieval_score))
     return results
 
 
@@ -79,29 +81,21 @@ def stored_result(node: BaseNode, vector: FloatArray | None) -> StoredResult:
     return StoredResult(f"node {node.node_id}", vector, node.get_content(MetadataMode.EMBED), picture_of(node))
 
 
-def packed(
-    retrieved: NodeWithScore, score: float | None, account: Account, keep_retrieval_score: bool = False
-) -> NodeWithScore:
-    """A copy of the node with a new score and the account of it, which no LLM and no embedding model gets to see."""
-    added: dict[str, Any] = {METADATA_KEY: account}
-    if keep_retrieval_score:
-        added[RETRIEVAL_SCORE_KEY] = _finite(retrieved.score)
-    node = retrieved.node
-    copy = node.model_copy(
-        update={
-            "metadata": {**node.metadata, **added},
-            "excluded_llm_metadata_keys": [*dict.fromkeys([*node.excluded_llm_metadata_keys, *added])],
-            "excluded_embed_metadata_keys": [*dict.fromkeys([*node.excluded_embed_metadata_keys, *added])],
-        }
-    )
-    return NodeWithScore(node=copy, score=score)
+def _tell_of_parts(nodes: Sequence[BaseNode]) -> None:
+    """Log when texts among the best are parts of one picture, whose bytes a reader took for a text to be split."""
+    named = {node.node_id: place for node in nodes if not isinstance(node, ImageNode) and (place := picture_of(node))}
+    for picture, count in Counter(named.values()).most_common(1):
+        if count > 1:
+            logger.warning(
+                "%d of %d ranked nodes are texts that name one picture, %s; if a reader split its bytes as text, read "
+                "it as an ImageDocument: SimpleDirectoryReader does so where llama-index-readers-file is installed",
+                count,
+                len(nodes),
+                location_name(picture),
+            )
 
 
 def _said_by_logic(nodes: Sequence[NodeWithScore], query: str) -> set[str]:
     """Ids of the nodes that say they were fetched by the query's logic; none if one of the pictures does not."""
     said = {retrieved.node_id for retrieved in nodes if fetched_by([retrieved.metadata], query) == "logic"}
     return said if all(retrieved.node_id in said for retrieved in nodes if is_image(retrieved.node)) else set()
-
-
-def _finite(score: float | None) -> float | None:
-    return score if score is not None and math.isfinite(score) else None

@@ -68,8 +68,9 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
 
     Results are new nodes; those given stay as they are. `metadata["lcse"]` of each says why it stands where it does
     (an `Account` of `lcse_plugins.hosting.account`; a node that could not be ranked says why under `missing`) and is
-    kept out of the text for LLMs and embeddings. Nodes given twice are ranked twice. The scores nodes come with are not
-    used: they may be missing or NaN. Scores are no cosines: for a threshold use `min_truth`.
+    kept out of the text for LLMs and embeddings, and out of the hash by which results are fused. Nodes given twice
+    are ranked twice. The scores nodes come with are not used: they may be missing or NaN. Scores are no cosines: for a
+    threshold use `min_truth`.
 
     Retrieved nodes seldom carry their embeddings, and without one a picture is encoded anew. Where the index holds
     vectors of the pictures, `vector_store=index.vector_store` looks them up there; `LogicRetriever` does so itself.

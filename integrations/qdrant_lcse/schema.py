@@ -11,6 +11,7 @@ from qdrant_client import models
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import CollectionError
+from lcse_plugins.hosting.stored_vectors import usable_vector
 from lcse_plugins.tables import UNIT_TOLERANCE
 from qdrant_lcse.messages import Call
 
@@ -45,20 +46,15 @@ class VectorSchema:
         """What to ask for to get these vectors and no others."""
         return True if self.vector_name is None else [self.vector_name]
 
-    def stored_vector(self, point: models.ScoredPoint | models.Record) -> Any:
-        """The vector of a point as the client gave it; None when it has none."""
-        stored: Any = point.vector
-        return stored.get(self.vector_name or "") if isinstance(stored, dict) else stored
-
     def vector_of(self, point: models.ScoredPoint | models.Record) -> FloatArray | None:
-        """(d,) vector of a point; None when it has none."""
-        stored = self.stored_vector(point)
-        return None if stored is None else np.asarray(stored, dtype=np.float32)
+        """(d,) vector of a point; None when it has none that can be scored, such as a zero one."""
+        stored: Any = point.vector
+        return usable_vector(stored.get(self.vector_name or "") if isinstance(stored, dict) else stored)
 
     def unit_vector_of(self, point: models.ScoredPoint | models.Record) -> FloatArray | None:
-        """(d,) vector of a point, at length one unless it is zero; None when it has none."""
+        """(d,) vector of a point, at length one; None when it has none that can be scored."""
         vector = self.vector_of(point)
-        return None if vector is None else vector / (np.linalg.norm(vector) or np.float32(1.0))
+        return None if vector is None else vector / np.linalg.norm(vector)
 
     def scale(self, vector: FloatArray) -> float:
         """What turns a similarity that Qdrant returns for `vector` into a dot product: its length, or 1."""

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from lcse_plugins.batches import batched
-from lcse_plugins.commands.options import encoder_option, file_to_write, json_option, load, print_json, progress_bar
+from lcse_plugins.commands.options import (
+    encoder_option,
+    file_to_write,
+    json_option,
+    load,
+    naming,
+    print_json,
+    progress_bar,
+)
 from lcse_plugins.config import DEFAULT_CONFIG, Mode, ScoringConfig
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lcse_plugins.encoders import Encoder, FloatArray
     from lcse_plugins.fitting import CalibrationFit, Objective
 
@@ -78,7 +90,8 @@ def calibrate(
             progress=progress,
         )
     if out is not None:
-        fit.calibration.save(out)
+        with naming(out):
+            fit.calibration.save(out)
     for name in fit.at_edge:
         click.secho(
             f"note: {name} lies at the edge of the values tried; more labelled pictures may tell it better",
@@ -127,7 +140,7 @@ def _show(fit: CalibrationFit, objective: str, images: int) -> None:
     click.secho(f"μ = {fit.calibration.mu:.4f}, β = {fit.calibration.beta:g}", bold=True)
 
 
-def _every(keys: Any, values: Any) -> list[tuple[float, float]]:
+def _every(keys: NDArray[np.float64], values: NDArray[np.float64]) -> list[tuple[float, float]]:
     """At most ten of the pairs, evenly spread."""
-    step = max(1, len(keys) // 10)
+    step = math.ceil(len(keys) / 10)
     return [(float(key), float(value)) for key, value in zip(keys[::step], values[::step], strict=True)]

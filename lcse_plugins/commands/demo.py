@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from lcse_plugins.commands.messages import print_left_out, print_notes, printable
-from lcse_plugins.commands.options import encoder_option, file_to_write, json_option, load, print_json, progress_bar
+from lcse_plugins.commands.options import (
+    encoder_option,
+    file_to_write,
+    json_option,
+    load,
+    naming,
+    print_json,
+    progress_bar,
+)
 from lcse_plugins.errors import ImageError
 
 if TYPE_CHECKING:
@@ -83,7 +91,8 @@ def demo(
         for comparison in comparisons:
             _print(comparison, shown, as_json)
         if html is not None:
-            write_report(html, comparisons, title="Image search that obeys and, or, not")
+            with naming(html):
+                write_report(html, comparisons, title="Image search that obeys and, or, not")
     print_left_out(report.broken)
     if html is not None:
         click.echo(f"The same with pictures: open {html} in a browser.", err=as_json)

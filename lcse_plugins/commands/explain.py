@@ -9,7 +9,7 @@ import click
 
 from lcse_plugins.commands.messages import print_notes, printable
 from lcse_plugins.commands.options import json_option, make_scorer, print_json, scoring_options
-from lcse_plugins.commands.query_command import QueryCommand
+from lcse_plugins.commands.query_command import QueryCommand, check_order
 from lcse_plugins.query import canonical, draw
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def explain(index_path: Path, query: str, image: str, as_json: bool, **scoring: 
     from lcse_plugins.index import ImageIndex
     from lcse_plugins.search import rank_pool
 
+    check_order(index_path, query, image)
     scorer = make_scorer(**scoring)
     index = ImageIndex.open(index_path, encoder=scorer.encoder)
     pool = index.part([index.position(image)])

@@ -83,6 +83,17 @@ def file_to_write(*names: str, refusal: type[Exception] = InvalidOption, **optio
     return click.option(*names, type=kind, callback=check, **options)
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An error of the system names the file that was to be written; that of a full disk by itself does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
 def check_folder(folder: Path, refusal: type[Exception]) -> None:
     """Refuse a folder that is missing, or that one may not write to."""
     import tempfile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -12,12 +13,13 @@ from lcse_plugins.commands.options import (
     file_to_write,
     json_option,
     make_scorer,
+    naming,
     print_each,
     print_json,
     query_lines,
     scoring_options,
 )
-from lcse_plugins.commands.query_command import QueryCommand
+from lcse_plugins.commands.query_command import QueryCommand, check_order
 
 if TYPE_CHECKING:
     from lcse_plugins.index import ImageIndex
@@ -58,6 +60,7 @@ def search(
         raise click.UsageError("give one QUERY, or --queries with one query a line")
     if html is not None and query is None:
         raise click.UsageError("--html goes with one QUERY")
+    check_order(index_path, query)
     texts = [] if queries is None else [line.strip() for line in query_lines(queries)]
     scorer = make_scorer(**scoring)
     index = ImageIndex.open(index_path, encoder=scorer.encoder)
@@ -112,5 +115,12 @@ def _write_report(html: Path, ranking: Ranking, scorer: LogicScorer, index: Imag
 
     plain = LogicScorer(scorer.encoder, calibration=scorer.calibration, config=ScoringConfig(mode="holistic"))
     before = plain.search(ranking.parse.text, index, limit=limit)
-    write_report(html, [Comparison(plain=before, logical=ranking, shown=limit)])
+    with naming(html):
+        write_report(html, [Comparison(plain=before, logical=ranking, shown=limit)])
     click.echo(f"wrote {html}", err=True)
+    pictures = {result.candidate.payload for result in (*before, *ranking)}
+    missing = sum(not picture.is_file() for picture in pictures)
+    if missing:
+        advice = f"if their folder moved, `lcse index NEWFOLDER --out {shlex.quote(str(index.path))}` mends it"
+        warning = f"{missing} of {len(pictures)} pictures are not there and could not be shown; {advice}"
+        click.secho(f"note: {printable(warning)}", fg="yellow", err=True)

@@ -111,8 +111,7 @@ def walk_images(folder: str | Path, *, left_out: Callable[[ImageError], None] | 
     suffixes = _picture_suffixes()
 
     def refuse(error: OSError) -> None:
-        reason = "there is no such folder" if isinstance(error, FileNotFoundError) else f"cannot be listed ({error})"
-        fault = ImageError(error.filename or folder, reason)
+        fault = ImageError(error.filename or folder, _why_not_listed(error))
         if left_out is None or Path(fault.source) == Path(folder):
             raise fault from error
         left_out(fault)
@@ -122,6 +121,15 @@ def walk_images(folder: str | Path, *, left_out: Callable[[ImageError], None] | 
         for name in sorted(files):
             if not name.startswith(".") and os.path.splitext(name)[1].lower() in suffixes:
                 yield Path(parent, name)
+
+
+def _why_not_listed(error: OSError) -> str:
+    match error:
+        case FileNotFoundError():
+            return "there is no such folder"
+        case NotADirectoryError():
+            return "cannot be listed: it is a file; give the folder it is in"
+    return f"cannot be listed ({error})"
 
 
 def names_picture(path: str | Path) -> bool:

@@ -170,7 +170,7 @@ class ImageIndex(VectorPool):
         """Where a picture stands, by its id or its path.
 
         Raises:
-            ImageError: it is not in the index.
+            ImageError: it is not in the index, or has no vector there.
         """
         path = Path(picture)
         names = [str(picture), path.as_posix()]
@@ -181,6 +181,9 @@ class ImageIndex(VectorPool):
         for name in names:
             if name in self._positions:
                 return self._positions[name]
+        for error in self.broken:
+            if any(Path(error.source) == self.folder / name for name in names):
+                raise ImageError(picture, f"not in the index {self.path}, which left it out: {error.reason}")
         raise ImageError(picture, f"not in the index {self.path}, which holds {len(self)} pictures of {self.folder}")
 
     def verify(self) -> None:

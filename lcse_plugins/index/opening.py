@@ -51,8 +51,10 @@ def check_place(place: Path) -> None:
     """Refuse to mix the index's files with someone else's.
 
     Raises:
-        IndexFileError: other files are there.
+        IndexFileError: other files are there, or a file is in its place.
     """
+    if place.is_file():
+        raise IndexFileError(f"an index cannot be written at {place}: it is a file; give the index a folder of its own")
     if place.is_dir() and not (place / TABLE_FILE).exists():
         foreign = [name.name for name in place.iterdir() if not is_own_file(name.name)]
         if foreign:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -44,7 +45,9 @@ class IndexStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         if not (path / TABLE_FILE).is_file():
-            raise IndexFileError(f"there is no image index at {path}; make one with `lcse index FOLDER --out {path}`")
+            raise IndexFileError(
+                f"there is no image index at {path}; make one with `lcse index FOLDER --out {shlex.quote(str(path))}`"
+            )
         with self._faults():
             self._table = sqlite3.connect(f"{(path / TABLE_FILE).absolute().as_uri()}?mode=rw", uri=True, timeout=30)
         try:

@@ -291,7 +291,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
         list(walk_images(tmp_path / "absent"))
     file = tmp_path / "file.png"
     file.write_bytes(b"x")
-    with pytest.raises(ImageError, match="cannot be listed"):
+    with pytest.raises(ImageError, match="cannot be listed: it is a file; give the folder it is in"):
         list(walk_images(file))
     if os.geteuid() != 0:
         locked = tmp_path / "locked"

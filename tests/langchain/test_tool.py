@@ -117,6 +117,17 @@ async def test_awaited_it_may_be_called_with_the_query_alone(memory: InMemoryVec
     assert len(await logic_search_tool(LogicRetriever(source=memory, k=3)).ainvoke("a dog or a cat")) == 4
 
 
+def test_no_number_is_the_usual_number(memory: InMemoryVectorStore) -> None:
+    for retriever, count in ((LogicRetriever(source=memory, k=3), 3), (memory.as_retriever(search_kwargs={"k": 9}), 9)):
+        assert len(call(logic_search_tool(retriever), query="no dog", k=None).artifact) == count
+
+
+def test_a_bound_retriever_is_told_how_to_bind(memory: InMemoryVectorStore) -> None:
+    bound: Any = LogicRetriever(source=memory).bind(filter=lambda document: True)
+    with pytest.raises(InvalidOption, match=r"not RunnableBinding; pass the retriever itself.*search_kwargs"):
+        logic_search_tool(bound)
+
+
 def test_a_store_is_no_retriever(memory: InMemoryVectorStore) -> None:
     with pytest.raises(InvalidOption, match=r"LogicRetriever\(source="):
         logic_search_tool(memory)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_lcse import LcseEmbeddings, LogicRetriever
+from langchain_lcse import LcseEmbeddings, LogicCompressor, LogicRetriever
 from langchain_lcse.images import image_location
 from langchain_lcse.sources.known_stores import facts_of, read_vectors
 
@@ -196,6 +197,39 @@ async def test_a_document_without_a_picture_is_left_out_or_refused(
     strict = LogicRetriever(source=store, scorer=scorer, on_missing="raise")
     with pytest.raises(InvalidCandidate, match=r"'a note'.*image_path.*vectors="):
         strict.invoke("dog")
+
+
+@pytest.mark.parametrize("unusable", [0.0, np.nan, np.inf])
+async def test_a_vector_that_cannot_be_scored_counts_as_none(
+    scorer: LogicScorer, gallery: list[Candidate], documents: list[Document], unusable: float
+) -> None:
+    rows = {str(candidate.id): candidate.vector for candidate in gallery} | {"street": np.full(64, unusable)}
+    store = FlatStore(documents, np.stack([candidate.vector for candidate in gallery]))
+
+    def vectors(found: Sequence[Document]) -> list[np.ndarray]:
+        return [rows[document.page_content] for document in found]
+
+    lenient = LogicRetriever(source=store, scorer=scorer, vectors=vectors, k=12)
+    for found in (lenient.invoke("no person"), await lenient.ainvoke("no person")):
+        assert {d.page_content for d in found} == rows.keys() - {"street"}
+    unscored = next(document for document in documents if document.page_content == "street")
+    with pytest.raises(InvalidCandidate, match=f"document '{unscored.id}' has no stored vector that can be scored"):
+        LogicRetriever(source=store, scorer=scorer, vectors=vectors, on_missing="raise").invoke("dog")
+    ranked = LogicCompressor(scorer=scorer, vectors=vectors).compress_documents(documents, "no person")
+    assert ranked[-1].page_content == "street"
+    assert "can be scored" in ranked[-1].metadata["lcse"]["missing"]
+
+
+def test_a_zero_vector_in_a_store_gives_way_to_the_picture(
+    scorer: LogicScorer, encoder: ToyEncoder, pictures: list[Path]
+) -> None:
+    store = InMemoryVectorStore.from_texts([str(path) for path in pictures], LcseEmbeddings(encoder))
+    for entry, vector in zip(store.store.values(), encoded(encoder, pictures), strict=True):
+        entry["vector"] = vector.tolist()
+    before = LogicRetriever(source=store, scorer=scorer, k=6).invoke("dog")
+    next(iter(store.store.values()))["vector"] = [0.0] * 64
+    after = LogicRetriever(source=store, scorer=scorer, k=6).invoke("dog")
+    assert [d.page_content for d in after] == [d.page_content for d in before]
 
 
 def test_when_no_document_has_a_picture_that_is_an_error(scorer: LogicScorer, documents: list[Document]) -> None:

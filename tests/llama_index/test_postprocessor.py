@@ -286,6 +286,21 @@ def test_a_picture_that_cannot_be_read_is_not_true_enough(
     assert shown(strict.postprocess_nodes(nodes[3:4], query_str=QUERY)) == []
 
 
+def test_the_log_tells_of_texts_that_are_parts_of_one_picture(
+    folder: Path, encoder: PaintedEncoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ranked(*places: int) -> list[NodeWithScore]:
+        pictures = [str(folder / f"{place:02}.png") for place in places]
+        nodes = [NodeWithScore(node=TextNode(text="\x00", metadata={"file_path": path})) for path in pictures]
+        return LogicPostprocessor(encoder=encoder).postprocess_nodes(nodes, query_str=QUERY)
+
+    assert len(ranked(1, 2, 3)) == 3
+    assert not caplog.records
+    assert len(ranked(1, 1, 3, 1)) == 4
+    assert f"3 of 4 ranked nodes are texts that name one picture, {folder / '01.png'}" in caplog.text
+    assert "llama-index-readers-file" in caplog.text
+
+
 def test_text_alone_stays_as_it_came(encoder: PaintedEncoder) -> None:
     nodes = [NodeWithScore(node=TextNode(text=text), score=0.1) for text in "cab"]
     assert shown(LogicPostprocessor(encoder=encoder).postprocess_nodes(nodes, query_str=QUERY)) == ["c", "a", "b"]

@@ -128,7 +128,7 @@ async def test_a_multi_modal_index_gives_images_by_logic_and_texts_by_words(
     retriever = LogicRetriever(base, LogicPostprocessor(encoder=encoder))
     result = retriever.retrieve(query)
     assert shown(result)[:2] == best(query, 2)
-    assert [type(node.node) for node in result] == [ImageNode] * (len(result) - 1) + [TextNode]
+    assert [node.node.class_name() for node in result] == ["ImageNode"] * (len(result) - 1) + ["TextNode"]
     assert await retriever.aretrieve(query) == result
     assert encoder.images_encoded == encoded
 

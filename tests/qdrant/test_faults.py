@@ -97,7 +97,13 @@ def test_a_server_that_does_not_answer_in_time(engine: Engine) -> None:
 
 @pytest.mark.parametrize(
     ("status", "fault"),
-    [(500, SearchUnavailable), (503, SearchUnavailable), (429, SearchUnavailable), (400, CollectionError)],
+    [
+        (500, SearchUnavailable),
+        (503, SearchUnavailable),
+        (429, SearchUnavailable),
+        (409, SearchUnavailable),
+        (400, CollectionError),
+    ],
 )
 def test_statuses(engine: Engine, remote: QdrantClient, status: int, fault: type[Exception]) -> None:
     search = LogicSearch(remote, "photos", SCORER)

@@ -12,7 +12,19 @@ from qdrant_lcse import LogicSearch
 from qdrant_lcse.embedded import EmbeddedClient
 
 from lcse_plugins import Calibration, LogicScorer, Query, VectorPool
-from tests.qdrant.backends import CAR, DOG, ENCODER, OPERATORS, PERSON, SCORER, UMBRELLA, Client, fill, image_vectors
+from tests.qdrant.backends import (
+    CAR,
+    DOG,
+    ENCODER,
+    OPERATORS,
+    PERSON,
+    SCORER,
+    UMBRELLA,
+    Client,
+    fill,
+    image_vectors,
+    opened,
+)
 
 VECTORS = image_vectors(600, seed=3)
 EXECUTIONS = ["client", "nested", "two-trip"]
@@ -39,6 +51,13 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClient]
 def equals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClient]:
     with EmbeddedClient(tmp_path_factory.mktemp("engine")) as made:
         fill(made, "photos", np.random.default_rng(1).permutation(np.repeat(VECTORS[:40], 5, axis=0)))
+        yield made
+
+
+@pytest.fixture(scope="module", params=["local", "engine"])
+def zeros(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with opened(request.param, tmp_path_factory.mktemp("zeros")) as made:
+        fill(made, "photos", np.concatenate([np.zeros_like(VECTORS[:50]), VECTORS[50:200]]))
         yield made
 
 
@@ -90,6 +109,22 @@ def test_pages_neither_repeat_nor_lose_what_is_equal(
         point.id
         for point in LogicSearch(equals, "photos", SCORER, execution="client").query(query, limit=98, **options)
     ]
+
+
+@pytest.mark.parametrize("query", [DOG & ~CAR, OPERATORS["NEITHER"], ~UMBRELLA], ids=str)
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("min_truth", [None, 0.01])
+def test_zero_vectors_are_passed_over(
+    zeros: Client, query: Query, execution: Any, min_truth: float | None, exact: bool
+) -> None:
+    search = LogicSearch(zeros, "photos", SCORER, execution=execution)
+    best, _ = VectorPool(VECTORS[50:200]).top(SCORER.encode(query), limit=30, min_truth=min_truth)
+    hits = search.query(query, limit=30, candidates=3000, exact=exact, min_truth=min_truth)
+    assert [point.id for point in hits] == (50 + best).tolist()
+    assert len(hits.explain().splitlines()) == len(hits)
+    page = search.query(query, limit=7, offset=3, candidates=3000, exact=exact, min_truth=min_truth)
+    assert [point.id for point in page] == [point.id for point in hits][3:10]
 
 
 def test_exact_pages_neither_repeat_nor_lose_what_is_equal() -> None:

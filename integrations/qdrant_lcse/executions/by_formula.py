@@ -18,7 +18,14 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.search import DEPTH_GROWTH
 from qdrant_lcse.executions.nested import nested_round
-from qdrant_lcse.executions.pages import by_score_and_id, cuts_equals, pack_hits, scores_fit_vectors, widened
+from qdrant_lcse.executions.pages import (
+    from_start,
+    pack_hits,
+    page_of,
+    scores_fit_vectors,
+    widened,
+    with_vectors,
+)
 from qdrant_lcse.executions.strategy import SearchStrategy
 from qdrant_lcse.executions.two_trip import two_trip_round
 from qdrant_lcse.formula import ScoreFormula
@@ -55,17 +62,21 @@ def formula_steps(
     bounds = (plan.bounds or ()) if options.exact else ()
     vectors = np.concatenate([plan.search_vectors, *(bound.vector[None, :] for bound in bounds)])
     # The database leaves points near the demanded truth in doubt, so that places are counted here.
-    page = options if formula.threshold is None else replace(options, offset=0, limit=options.end)
+    page = options if formula.threshold is None else from_start(options)
     score_round = nested_round if execution == "nested" else two_trip_round
     while True:
         window = widened(page, margin)
         points, last = yield from score_round(schema, window, strategy, formula, vectors)
         if strategy.verify_schema and not scores_fit_vectors(encoded, schema, points):
             raise StaleSchema
-        found = points if formula.threshold is None else _true_enough(encoded, schema, points, options.min_truth)
-        found = by_score_and_id(found)[page.offset - window.offset :][: page.limit]
-        short = len(found) < page.limit and len(points) == window.limit
-        if short or cuts_equals(found, points, window, margin):
+        fit = with_vectors(schema, points)
+        if len(fit) < len(points) and page.offset:
+            page = from_start(options)
+            continue
+        if formula.threshold is not None:
+            fit = _true_enough(encoded, schema, fit, options.min_truth)
+        found = page_of(fit, points, page=page, window=window, margin=margin)
+        if found is None:
             margin = window.limit
             continue
         complete = None in last
@@ -86,8 +97,8 @@ def _true_enough(
     encoded: EncodedQuery, schema: VectorSchema, points: Sequence[models.ScoredPoint], min_truth: float | None
 ) -> list[models.ScoredPoint]:
     """The points whose truth, as it is computed here, is not below the one demanded."""
-    stored = [(point, vector) for point in points if (vector := schema.vector_of(point)) is not None]
-    if not stored:
+    vectors = [vector for point in points if (vector := schema.vector_of(point)) is not None]
+    if not vectors:
         return []
-    kept, _ = VectorPool(np.stack([vector for _, vector in stored])).top(encoded, min_truth=min_truth)
-    return [stored[place][0] for place in sorted(kept)]
+    kept, _ = VectorPool(np.stack(vectors)).top(encoded, min_truth=min_truth)
+    return [points[place] for place in sorted(kept)]

@@ -5,7 +5,14 @@ from __future__ import annotations
 from qdrant_client import models
 
 from lcse_plugins.encoded import EncodedQuery
-from qdrant_lcse.executions.pages import by_score_and_id, cuts_equals, pack_hits, scores_fit_vectors, widened
+from qdrant_lcse.executions.pages import (
+    from_start,
+    pack_hits,
+    page_of,
+    scores_fit_vectors,
+    widened,
+    with_vectors,
+)
 from qdrant_lcse.executions.requests import nearest, returned_parts
 from qdrant_lcse.executions.strategy import SearchStrategy
 from qdrant_lcse.messages import Searches, StaleSchema, Steps
@@ -24,18 +31,24 @@ def linear_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     linear = encoded.plan.linear
     if linear is None:
         raise AssertionError("only a linear score can be searched for directly")
-    params, scale, margin = _precise(strategy.params), schema.scale(linear.vector), 1
+    params, scale = _precise(strategy.params), schema.scale(linear.vector)
+    page, margin = options, 1
     while True:
-        window = widened(options, margin)
+        window = widened(page, margin)
         request = nearest(schema, linear.vector, options, params=params, **returned_parts(schema, window))
         (points,) = yield Searches([request])
         for point in points:
             point.score = scale * point.score + linear.offset
         if strategy.verify_schema and not scores_fit_vectors(encoded, schema, points):
             raise StaleSchema
-        page = by_score_and_id(points)[options.offset - window.offset :][: options.limit]
-        if not cuts_equals(page, points, window, margin):
-            return pack_hits(encoded, schema, options, page, exact=strategy.exhaustive, execution="linear")
+        fit = with_vectors(schema, points)
+        if len(fit) < len(points) and page.offset:
+            page = from_start(options)
+            continue
+        found = page_of(fit, points, page=page, window=window, margin=margin)
+        if found is not None:
+            found = found[options.offset - page.offset :]
+            return pack_hits(encoded, schema, options, found, exact=strategy.exhaustive, execution="linear")
         margin = window.limit
 
 

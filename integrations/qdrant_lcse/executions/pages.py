@@ -19,7 +19,7 @@ from qdrant_lcse.hits import Execution, Hits, explain_points
 from qdrant_lcse.options import Options
 from qdrant_lcse.schema import VectorSchema
 
-__all__ = ["by_score_and_id", "cuts_equals", "pack_hits", "scores_fit_vectors", "widened"]
+__all__ = ["from_start", "pack_hits", "page_of", "scores_fit_vectors", "widened", "with_vectors"]
 
 MOST_EQUALS = 256
 """Places on each side of a page within which equal scores are looked for; beyond, their order is Qdrant's."""
@@ -39,7 +39,31 @@ def by_score_and_id(points: Sequence[models.ScoredPoint]) -> list[models.ScoredP
     return sorted(points, key=lambda point: (-point.score, type(point.id).__name__, point.id))
 
 
-def cuts_equals(
+def from_start(page: Options) -> Options:
+    """The page and all places before it."""
+    return replace(page, offset=0, limit=page.end)
+
+
+def with_vectors(schema: VectorSchema, points: Sequence[models.ScoredPoint]) -> list[models.ScoredPoint]:
+    """The points that can be scored: Qdrant gives a place to zero vectors too."""
+    return [point for point in points if schema.vector_of(point) is not None]
+
+
+def page_of(
+    found: Sequence[models.ScoredPoint],
+    fetched: Sequence[models.ScoredPoint],
+    *,
+    page: Options,
+    window: Options,
+    margin: int,
+) -> list[models.ScoredPoint] | None:
+    """The page, out of what was found fit of the points fetched; None if it takes more of them to tell."""
+    kept = by_score_and_id(found)[page.offset - window.offset :][: page.limit]
+    short = len(kept) < page.limit and len(fetched) == window.limit
+    return None if short or _cuts_equals(kept, fetched, window, margin) else kept
+
+
+def _cuts_equals(
     page: Sequence[models.ScoredPoint], fetched: Sequence[models.ScoredPoint], window: Options, margin: int
 ) -> bool:
     """Whether points equal to the first or the last of the page may lie outside of what was fetched."""
@@ -71,15 +95,14 @@ def pack_hits(
     execution: Execution,
 ) -> Hits:
     """The points as hits whose evidence is computed, when it is looked at, from the vectors that came with them."""
-    kept, stored = [], []
+    kept, vectors = [], []
     for point in points:
-        if (vector := schema.stored_vector(point)) is not None:
+        if (vector := schema.vector_of(point)) is not None:
             kept.append(point)
-            stored.append(vector)
+            vectors.append(vector)
             point.vector = _asked_for(point.vector, options)
 
     def find_ranking() -> Ranking:
-        vectors = [np.asarray(vector, dtype=np.float32) for vector in stored]
         return explain_points(encoded, kept, vectors, exact=exact)
 
     return Hits(kept, exact, encoded.parse, execution, find_ranking=find_ranking)
