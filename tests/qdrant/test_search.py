@@ -25,6 +25,7 @@ from tests.qdrant.backends import ENCODER, OPERATORS, PERSON, SCORER, UMBRELLA, 
 VECTORS = image_vectors(120)
 BUT_NOT = UMBRELLA & ~PERSON
 EXECUTIONS = ["client", "nested", "two-trip"]
+BEAM = models.SearchParams(hnsw_ef=77)
 
 
 @pytest.fixture(scope="module")
@@ -236,6 +237,21 @@ def test_near_certainty_is_demanded_alike_everywhere(client: QdrantClient, min_t
             found.append([point.id for point in hits])
         assert len(found[0]) == count
         assert found[1] == found[2] == found[0]
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+def test_candidates_are_searched_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: Any) -> None:
+    """Over everything where a proof is asked for, and with the beam that is given, wherever they stand in a request."""
+    only = models.Filter(must=[models.FieldCondition(key="tenant", match=models.MatchValue(value=3))])
+    with EmbeddedClient(tmp_path) as engine:
+        fill(engine, "photos", VECTORS)
+        search, sent = LogicSearch(engine, "photos", SCORER, execution=execution), watched(engine, monkeypatch)
+        for given, wanted in (({"exact": True}, (True, None)), ({"search_params": BEAM}, (False, 77))):
+            sent.clear()
+            search.query(BUT_NOT, candidates=40, query_filter=only, **given)
+            inner: Any = sent[0].prefetch[0].prefetch if execution == "nested" else sent[:1]  # type: ignore[index]
+            assert {(one.params.exact, one.params.hnsw_ef) for one in inner} == {wanted}
+            assert all(one.filter == only for one in inner)
 
 
 def test_one_negation_is_one_plain_search(client: QdrantClient, monkeypatch: pytest.MonkeyPatch) -> None:

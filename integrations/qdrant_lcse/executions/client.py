@@ -45,8 +45,12 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     step = advance(steps)
     while isinstance(step, SearchRequest):
         depth = step.depth if options.exact else strategy.depth
-        parts = {"limit": depth, "params": strategy.params, "with_payload": False, "with_vector": schema.with_vectors}
-        answers = yield Searches([nearest(schema, vector, options, **parts) for vector in step.vectors])
+        answers = yield Searches(
+            [
+                nearest(schema, row, options, params=strategy.params, limit=depth, with_vector=schema.with_vectors)
+                for row in step.vectors
+            ]
+        )
         if strategy.verify_schema and not all(map(partial(_fits, schema), step.vectors, answers)):
             raise StaleSchema
         known.update({p.id: _candidate(p, schema) for points in answers for p in points if p.id not in known})

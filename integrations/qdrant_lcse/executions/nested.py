@@ -18,14 +18,12 @@ def nested_round(
 ) -> Round:
     """Search for candidates of each vector, and score them, in one request."""
     depth, params = strategy.depth, strategy.params
-    searches = [prefetch(schema, vector, filter=options.query_filter, params=params, limit=depth) for vector in vectors]
+    searches = [prefetch(schema, vector, params=params, limit=depth, chosen=options.query_filter) for vector in vectors]
     most = depth * len(vectors)
-    stages = [
-        prefetch(schema, row, prefetch=searches, params=strategy.rescoring, limit=most) for row in formula.vectors
-    ]
+    stages = [prefetch(schema, row, params=strategy.rescoring, limit=most, inner=searches) for row in formula.vectors]
     scored = formula_request(formula, stages, schema, options, strategy)
     # How deep the nested searches reached is not reported: where it proves something, ask for the point at that depth.
     probed = vectors if options.exact else vectors[: int(strategy.exhaustive)]
-    deepest = {"limit": 1, "offset": depth - 1, "params": params, "with_payload": False, "with_vector": False}
-    points, *probes = yield Searches([scored, *(nearest(schema, row, options, **deepest) for row in probed)])
+    deepest = [nearest(schema, row, options, params=params, limit=1, offset=depth - 1) for row in probed]
+    points, *probes = yield Searches([scored, *deepest])
     return points, [probe[0].score if probe else None for probe in probes]

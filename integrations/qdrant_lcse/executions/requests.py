@@ -2,33 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from qdrant_client import models
 
 from lcse_plugins.encoders.protocol import FloatArray
 from qdrant_lcse.executions.strategy import SearchStrategy
 from qdrant_lcse.formula import ScoreFormula
-from qdrant_lcse.options import Options
+from qdrant_lcse.options import Options, WithPayload, WithVectors
 from qdrant_lcse.schema import VectorSchema
 
-__all__ = ["formula_request", "nearest", "prefetch", "returned_parts"]
+__all__ = ["ReturnedParts", "formula_request", "nearest", "prefetch", "returned_parts"]
 
 
-def nearest(schema: VectorSchema, vector: FloatArray, options: Options, **arguments: Any) -> models.QueryRequest:
+class ReturnedParts(TypedDict):
+    """Which points a request returns, and what of them."""
+
+    limit: int
+    offset: int
+    with_payload: WithPayload
+    with_vector: WithVectors
+
+
+def nearest(
+    schema: VectorSchema,
+    vector: FloatArray,
+    options: Options,
+    *,
+    params: models.SearchParams | None,
+    limit: int,
+    offset: int = 0,
+    with_payload: WithPayload = False,
+    with_vector: WithVectors = False,
+) -> models.QueryRequest:
     """A plain vector query for the points that pass the filter."""
     return models.QueryRequest.model_construct(
         query=models.NearestQuery.model_construct(nearest=vector.tolist()),
         using=schema.vector_name,
         filter=options.query_filter,
-        **arguments,
+        params=params,
+        limit=limit,
+        offset=offset,
+        with_payload=with_payload,
+        with_vector=with_vector,
     )
 
 
-def prefetch(schema: VectorSchema, vector: FloatArray, **arguments: Any) -> models.Prefetch:
-    """A plain vector query inside another one."""
-    query = models.NearestQuery.model_construct(nearest=vector.tolist())
-    return models.Prefetch.model_construct(query=query, using=schema.vector_name, **arguments)
+def prefetch(
+    schema: VectorSchema,
+    vector: FloatArray,
+    *,
+    params: models.SearchParams | None,
+    limit: int,
+    chosen: models.Filter | None = None,
+    inner: list[models.Prefetch] | None = None,
+) -> models.Prefetch:
+    """A plain vector query inside another one: over the points that pass a filter, or that inner ones find."""
+    return models.Prefetch.model_construct(
+        query=models.NearestQuery.model_construct(nearest=vector.tolist()),
+        using=schema.vector_name,
+        params=params,
+        limit=limit,
+        filter=chosen,
+        prefetch=inner,
+    )
 
 
 def formula_request(
@@ -48,9 +85,9 @@ def formula_request(
     )
 
 
-def returned_parts(schema: VectorSchema, options: Options) -> dict[str, Any]:
+def returned_parts(schema: VectorSchema, options: Options) -> ReturnedParts:
     """What to return of the best points: what was asked for, and the vectors from which their evidence is computed."""
-    vectors: bool | list[str] = schema.with_vectors
+    vectors: WithVectors = schema.with_vectors
     if isinstance(options.with_vectors, list) and isinstance(vectors, list):
         vectors = sorted({*options.with_vectors, *vectors})
     return {

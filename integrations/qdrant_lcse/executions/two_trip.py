@@ -20,15 +20,14 @@ def two_trip_round(
 ) -> Round:
     """Search for candidates of each vector, then score them."""
     depth = strategy.depth
-    bare = {"limit": depth, "params": strategy.params, "with_payload": False, "with_vector": False}
-    found = yield Searches([nearest(schema, vector, options, **bare) for vector in vectors])
+    found = yield Searches([nearest(schema, row, options, params=strategy.params, limit=depth) for row in vectors])
     last = [points[-1].score if len(points) >= depth else None for points in found]
     ids = list(dict.fromkeys(point.id for points in found for point in points))
     if not ids:
         return [], last
     chosen = models.Filter.model_construct(must=[models.HasIdCondition.model_construct(has_id=ids)])
     stages = [
-        prefetch(schema, row, filter=chosen, params=strategy.rescoring, limit=len(ids)) for row in formula.vectors
+        prefetch(schema, row, params=strategy.rescoring, limit=len(ids), chosen=chosen) for row in formula.vectors
     ]
     (points,) = yield Searches([formula_request(formula, stages, schema, options, strategy)])
     return points, last
