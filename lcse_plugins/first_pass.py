@@ -198,21 +198,19 @@ class _Columns:
         self, rows: QuantisedRows | FloatRows, encoded: EncodedQuery, remembered: Recent[bytes, FloatArray]
     ) -> None:
         self._encoded = encoded
-        self._products = _Products(rows, encoded.matrix, rounding_reach(encoded) or (0.0, 0.0))
-        names = [b"", *(row.tobytes() for row in encoded.matrix[1:])]
-        known = remembered.known(names)
-        self._known = {i: known[name] for i, name in enumerate(names) if name in known}
-        self._missing = [i for i in range(len(names)) if i not in self._known]
-        self.computed: dict[bytes, FloatArray] = {}
-        if remembered.size:
-            self.computed = {names[i]: np.empty(len(rows), np.float32) for i in self._missing[1:]}
+        self._names = [b"", *(row.tobytes() for row in encoded.matrix[1:])]
+        known = remembered.known(self._names)
+        self._known = {i: known[name] for i, name in enumerate(self._names) if name in known}
+        self._missing = [i for i in range(len(self._names)) if i not in self._known]
+        self._products = _Products(rows, encoded.matrix, rounding_reach(encoded) or (0.0, 0.0), of=self._missing)
+        kept = self._missing[1:] if remembered.size else []
+        self.computed: dict[bytes, FloatArray] = {self._names[i]: np.empty(len(rows), np.float32) for i in kept}
 
     def highest_scores(self, part: slice, floor: np.float32) -> tuple[_Positions, FloatArray]:
         """Positions in a block of rows that may reach `floor`, and the most they may score."""
-        columns = self._products.of(part, self._missing)
-        for kept, column in zip(self.computed.values(), columns[1:], strict=False):
-            kept[part] = column
-        columns = self._with_known(columns, part)
+        columns = self._with_known(self._products.of(part), part)
+        for i in self._missing[1:] if self.computed else ():
+            self.computed[self._names[i]][part] = columns[i]
         margins, near = self._products.margins(part), np.arange(columns.shape[1])
         if np.isfinite(floor):
             near = np.flatnonzero(self._encoded.score_ceiling(columns.T) + margins >= floor)
@@ -241,21 +239,29 @@ class _Products:
         rows: The rows, or their eight-bit copy.
         vectors: (k, d) vectors.
         reach: How far the score moves with the first product, and with the others.
+        of: Places of the vectors whose products are not known yet; by default all.
     """
 
-    def __init__(self, rows: QuantisedRows | FloatRows, vectors: FloatArray, reach: tuple[float, float]) -> None:
+    def __init__(
+        self,
+        rows: QuantisedRows | FloatRows,
+        vectors: FloatArray,
+        reach: tuple[float, float],
+        *,
+        of: list[int] | None = None,
+    ) -> None:
         self._rows: Any = rows
-        self._copies: Any = rows.like(vectors)
-        lengths, missed = np.linalg.norm(vectors, axis=1), self._copies.errors
+        copies: Any = rows.like(vectors)
+        self._copies = copies if of is None else copies.take(of)
+        lengths, missed = np.linalg.norm(vectors, axis=1), copies.errors
         # <v, t> - <v', t'> = <v - v', t> + <v', t - t'>, and a copy is at most |v - v'| longer than a unit row.
         per_error = reach[0] * (lengths[0] + missed[0]) + reach[1] * (lengths + missed)[1:].max(initial=0.0)
         constant = reach[0] * missed[0] + reach[1] * missed[1:].max(initial=0.0) + ROUNDING
         self._per_error, self._constant = np.float32(per_error), np.float32(constant)
 
-    def of(self, rows: slice | _Positions, chosen: list[int] | None = None) -> FloatArray:
-        """(k, rows) products of some rows with the vectors, or with the chosen ones of them."""
-        copies = self._copies if chosen is None else self._copies.take(chosen)
-        products: FloatArray = self._rows.products(copies, rows)
+    def of(self, rows: slice | _Positions) -> FloatArray:
+        """(k, rows) products of some rows with the vectors."""
+        products: FloatArray = self._rows.products(self._copies, rows)
         return products
 
     def margins(self, rows: slice | _Positions) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -129,6 +130,15 @@ def test_columns_are_remembered_and_bounded() -> None:
         encoded = scorer.encode(query | Concept("tree"))
         first.leaders(encoded, 3, lambda rows, e=encoded: e.scores(POOLS[0][rows] @ e.matrix.T))  # type: ignore[misc]
         assert len(first._columns) == 3
+
+
+def test_columns_of_concepts_with_one_vector_are_remembered_as_they_are() -> None:
+    encoded = LogicScorer(ENCODER).encode((A & ~B) | (Concept("person") & ~Concept("car")))
+    same = replace(encoded, concept_vectors=encoded.concept_vectors[[0, 0, 2, 3]])
+    first = FirstPass(QuantisedRows(POOLS[0]), cached_columns=4)
+    first.leaders(same, 3, lambda rows: same.scores(POOLS[0][rows] @ same.matrix.T))
+    for name, column in first._columns.known([row.tobytes() for row in same.matrix[1:]]).items():
+        np.testing.assert_allclose(column, POOLS[0] @ np.frombuffer(name, np.float32), atol=0.01)
 
 
 def test_leaders_keep_ties_in_order_of_position() -> None:
