@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
-from lcse_plugins.edit import holistic_share, score_reach, score_tree
+from lcse_plugins.edit import holistic_share, score_reach
+from lcse_plugins.logic import and_is_below_mean
 from lcse_plugins.query import And, Concept, Or, Query, concepts, leaves
-from lcse_plugins.vantage import vantage_points
+from lcse_plugins.vantage import logic_at, vantage_points
 
 __all__ = ["EDGE", "Ceiling", "ceiling_of"]
 
@@ -95,7 +96,7 @@ def ceiling_of(shape: Query, calibration: Calibration, config: ScoringConfig) ->
 def _axes(shape: Query, config: ScoringConfig) -> list[int]:
     """(m,) for each concept its axis of the cube: one for those wanted together, one for each of the others."""
     names, together = concepts(shape), set[str]()
-    if isinstance(shape, And) and (config.aggregator == "minmax" or config.gamma_and <= -1.0):
+    if isinstance(shape, And) and and_is_below_mean(config):
         wanted = {child.text for child in shape.children if isinstance(child, Concept)}
         occurrences = [leaf.text for leaf, _ in leaves(shape)]
         together = {name for name in wanted if occurrences.count(name) == 1}
@@ -124,11 +125,8 @@ class _Rises:
         return np.asarray(self.logic(points[:, self.axes])[:, None] - points @ (weights * self.sizes).T)
 
     def logic(self, similarities: _Table) -> _Table:
-        """(n,) what the score is beyond the holistic similarity, at (n, m) similarities of the concepts."""
-        columns = {name: similarities[:, i] for i, name in enumerate(self.names)}
-        nothing = np.zeros(len(similarities))
-        scores, _ = score_tree(self.shape, nothing, columns, calibration=self.calibration, config=self.config)
-        return np.asarray(scores)
+        """(n,) the part of the score that is the logic's, at (n, m) similarities of the concepts."""
+        return logic_at(self.shape, similarities, calibration=self.calibration, config=self.config)
 
     def steepest_weights(self) -> _Table:
         """(dimensions,) the weights, of many tried, under which the ceiling falls most steeply."""

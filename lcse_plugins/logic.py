@@ -19,7 +19,15 @@ from lcse_plugins.config import ScoringConfig
 from lcse_plugins.evidence import Array, Logits, probability
 from lcse_plugins.query import And, Group, Plain, Query, canonical, fold, ordered
 
-__all__ = ["evaluate", "power_mean", "soft_floor", "soft_logit", "truth_ceiling", "truth_logit"]
+__all__ = [
+    "and_is_below_mean",
+    "evaluate",
+    "power_mean",
+    "soft_floor",
+    "soft_logit",
+    "truth_ceiling",
+    "truth_logit",
+]
 
 LARGEST_EXPONENT = 1e6
 """Beyond it an exponent counts as infinite, for float32 could not hold what it makes of a logarithm."""
@@ -68,6 +76,11 @@ def truth_ceiling(tree: Query, logits: Logits, *, config: ScoringConfig) -> Arra
         return functools.reduce(xp.maximum, parts)
 
     return fold(tree, partial(_leaf_logit, logits), group)
+
+
+def and_is_below_mean(config: ScoringConfig) -> bool:
+    """Whether the logit of an AND is at most the mean logit of its children."""
+    return config.aggregator != "power" or config.gamma_and <= -1.0
 
 
 def soft_floor(logits: Sequence[Array]) -> Array:

@@ -25,6 +25,7 @@ from lcse_plugins.ceiling import EDGE, ceiling_of
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.edit import edits_nothing, holistic_share, leaf_weights
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.logic import and_is_below_mean
 from lcse_plugins.query import And, Concept, Group, Not, Or, Query, concepts, fold, shape_of
 from lcse_plugins.vantage import search_vectors
 
@@ -163,7 +164,7 @@ def _truth_ceilings(tree: Query, frame: _Frame) -> list[np.ndarray] | None:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts) or (frame.config.aggregator == "probabilistic" and isinstance(node, Or)):
             return None
-        if isinstance(node, And) and _below_mean(frame.config):
+        if isinstance(node, And) and and_is_below_mean(frame.config):
             if math.prod(len(part) for part in known) <= MAX_BOUNDS:
                 return _distinct([np.mean(rows, axis=0) for rows in itertools.product(*known)])
         # No mean exceeds its largest child.
@@ -171,11 +172,6 @@ def _truth_ceilings(tree: Query, frame: _Frame) -> list[np.ndarray] | None:
         return united if len(united) <= MAX_BOUNDS else None
 
     return fold(tree, lambda text, negated: [frame.unit(text, -1.0 if negated else 1.0)], group)
-
-
-def _below_mean(config: ScoringConfig) -> bool:
-    """Whether the logit of an AND is at most the mean logit of its children."""
-    return config.aggregator != "power" or config.gamma_and <= -1.0
 
 
 def _distinct(rows: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -22,7 +22,7 @@ from lcse_plugins.edit import holistic_share, score_tree
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import Group, Or, Query, concepts, fold, leaves, shape_of
 
-__all__ = ["MAX_VECTORS", "search_vectors", "vantage_points"]
+__all__ = ["MAX_VECTORS", "logic_at", "search_vectors", "vantage_points"]
 
 MAX_VECTORS = 12
 """Candidate vectors of one query: each is a search of its own."""
@@ -65,6 +65,15 @@ def search_vectors(
     return np.asarray(_unlike(rows), dtype=np.float32)
 
 
+def logic_at(
+    tree: Query, similarities: NDArray[np.float64], *, calibration: Calibration, config: ScoringConfig
+) -> NDArray[np.float64]:
+    """(n,) what the score is beyond the holistic similarity, at (n, m) similarities of the concepts."""
+    columns = {name: similarities[:, i] for i, name in enumerate(concepts(tree))}
+    scores, _ = score_tree(tree, np.zeros(len(similarities)), columns, calibration=calibration, config=config)
+    return np.asarray(scores)
+
+
 def vantage_points(tree: Query) -> NDArray[np.float64]:
     """(b, m) logits of the concepts; of a query with very many, only the first few points."""
     names = concepts(tree)
@@ -99,9 +108,7 @@ def _slopes(shape: Query, calibration: Calibration, config: ScoringConfig) -> ND
     slopes = []
     for point in vantage_points(shape):
         similarities = calibration.mu + (point + steps) / calibration.beta
-        columns = {name: similarities[:, i] for i, name in enumerate(names)}
-        scores, _ = score_tree(shape, np.zeros(len(steps)), columns, calibration=calibration, config=config)
-        above, below = np.split(scores, 2)
+        above, below = np.split(logic_at(shape, similarities, calibration=calibration, config=config), 2)
         slopes.append((above - below) * (calibration.beta / (2.0 * STEP)))
     found = np.array(slopes)
     found.flags.writeable = False

@@ -12,20 +12,12 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from qdrant_client import models
 
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.search import DEPTH_GROWTH
 from qdrant_lcse.executions.nested import nested_round
-from qdrant_lcse.executions.pages import (
-    from_start,
-    pack_hits,
-    page_of,
-    scores_fit_vectors,
-    widened,
-    with_vectors,
-)
+from qdrant_lcse.executions.pages import Fit, Paging, pack_hits, scores_fit_vectors, with_vectors
 from qdrant_lcse.executions.strategy import SearchStrategy
 from qdrant_lcse.executions.two_trip import two_trip_round
 from qdrant_lcse.formula import ScoreFormula
@@ -58,47 +50,39 @@ def formula_steps(
     Raises:
         StaleSchema: the scores are not those of the vectors.
     """
-    plan, margin = encoded.plan, 1
+    plan = encoded.plan
     bounds = (plan.bounds or ()) if options.exact else ()
     vectors = np.concatenate([plan.search_vectors, *(bound.vector[None, :] for bound in bounds)])
     # The database leaves points near the demanded truth in doubt, so that places are counted here.
-    page = options if formula.threshold is None else from_start(options)
+    paging = Paging(options, from_start=formula.threshold is not None)
     score_round = nested_round if execution == "nested" else two_trip_round
     while True:
-        window = widened(page, margin)
-        points, last = yield from score_round(schema, window, strategy, formula, vectors)
+        points, last = yield from score_round(schema, paging.window, strategy, formula, vectors)
         if strategy.verify_schema and not scores_fit_vectors(encoded, schema, points):
             raise StaleSchema
         fit = with_vectors(schema, points)
-        if len(fit) < len(points) and page.offset:
-            page = from_start(options)
-            continue
         if formula.threshold is not None:
-            fit = _true_enough(encoded, schema, fit, options.min_truth)
-        found = page_of(fit, points, page=page, window=window, margin=margin)
-        if found is None:
-            margin = window.limit
+            fit = _true_enough(encoded, fit, options.min_truth)
+        page = paging.read(fit, points)
+        if page is None:
             continue
         complete = None in last
-        if not complete and bounds and len(found) == page.limit:
+        if not complete and bounds and len(page) == options.limit:
             reached = [
                 similarity * schema.scale(bound.vector)
                 for bound, similarity in zip(bounds, last[-len(bounds) :], strict=True)
                 if similarity is not None
             ]
-            complete = plan.proves(found[-1].score, reached)
+            complete = plan.proves(page[-1].point.score, reached)
         if complete or not options.exact:
-            found, exact = found[options.offset - page.offset :], complete and strategy.exhaustive
-            return pack_hits(encoded, schema, options, found, exact=exact, execution=execution)
+            exact = complete and strategy.exhaustive
+            return pack_hits(encoded, options, page, exact=exact, execution=execution)
         strategy = replace(strategy, depth=strategy.depth * DEPTH_GROWTH)
 
 
-def _true_enough(
-    encoded: EncodedQuery, schema: VectorSchema, points: Sequence[models.ScoredPoint], min_truth: float | None
-) -> list[models.ScoredPoint]:
+def _true_enough(encoded: EncodedQuery, fit: Sequence[Fit], min_truth: float | None) -> list[Fit]:
     """The points whose truth, as it is computed here, is not below the one demanded."""
-    vectors = [vector for point in points if (vector := schema.vector_of(point)) is not None]
-    if not vectors:
+    if not fit:
         return []
-    kept, _ = VectorPool(np.stack(vectors)).top(encoded, min_truth=min_truth)
-    return [points[place] for place in sorted(kept)]
+    kept, _ = VectorPool(np.stack([one.vector for one in fit])).top(encoded, min_truth=min_truth)
+    return [fit[place] for place in sorted(kept)]

@@ -5,14 +5,7 @@ from __future__ import annotations
 from qdrant_client import models
 
 from lcse_plugins.encoded import EncodedQuery
-from qdrant_lcse.executions.pages import (
-    from_start,
-    pack_hits,
-    page_of,
-    scores_fit_vectors,
-    widened,
-    with_vectors,
-)
+from qdrant_lcse.executions.pages import Paging, pack_hits, scores_fit_vectors, with_vectors
 from qdrant_lcse.executions.requests import nearest, returned_parts
 from qdrant_lcse.executions.strategy import SearchStrategy
 from qdrant_lcse.messages import Searches, StaleSchema, Steps
@@ -32,24 +25,17 @@ def linear_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     if linear is None:
         raise AssertionError("only a linear score can be searched for directly")
     params, scale = _precise(strategy.params), schema.scale(linear.vector)
-    page, margin = options, 1
+    paging = Paging(options)
     while True:
-        window = widened(page, margin)
-        request = nearest(schema, linear.vector, options, params=params, **returned_parts(schema, window))
-        (points,) = yield Searches([request])
+        parts = returned_parts(schema, paging.window)
+        (points,) = yield Searches([nearest(schema, linear.vector, options, params=params, **parts)])
         for point in points:
             point.score = scale * point.score + linear.offset
         if strategy.verify_schema and not scores_fit_vectors(encoded, schema, points):
             raise StaleSchema
-        fit = with_vectors(schema, points)
-        if len(fit) < len(points) and page.offset:
-            page = from_start(options)
-            continue
-        found = page_of(fit, points, page=page, window=window, margin=margin)
-        if found is not None:
-            found = found[options.offset - page.offset :]
-            return pack_hits(encoded, schema, options, found, exact=strategy.exhaustive, execution="linear")
-        margin = window.limit
+        page = paging.read(with_vectors(schema, points), points)
+        if page is not None:
+            return pack_hits(encoded, options, page, exact=strategy.exhaustive, execution="linear")
 
 
 def _precise(params: models.SearchParams | None) -> models.SearchParams | None:

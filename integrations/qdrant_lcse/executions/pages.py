@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from qdrant_client import models
 
 from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.results import Ranking
 from qdrant_lcse.hits import Execution, Hits, explain_points
 from qdrant_lcse.options import Options
 from qdrant_lcse.schema import VectorSchema
 
-__all__ = ["from_start", "pack_hits", "page_of", "scores_fit_vectors", "widened", "with_vectors"]
+__all__ = ["Fit", "Paging", "pack_hits", "scores_fit_vectors", "with_vectors"]
 
 MOST_EQUALS = 256
 """Places on each side of a page within which equal scores are looked for; beyond, their order is Qdrant's."""
@@ -28,39 +29,58 @@ SCORE_TOLERANCE = 1e-3
 """How far a score may be from the one computed here before the collection is looked at anew."""
 
 
-def widened(page: Options, margin: int) -> Options:
-    """The page and so many places on each side of it."""
-    start = max(0, page.offset - margin)
-    return replace(page, offset=start, limit=page.end + margin - start)
+class Fit(NamedTuple):
+    """A point that can be scored, with its vector."""
+
+    point: models.ScoredPoint
+    vector: FloatArray
 
 
-def by_score_and_id(points: Sequence[models.ScoredPoint]) -> list[models.ScoredPoint]:
-    """Points in the order that every execution gives them."""
-    return sorted(points, key=lambda point: (-point.score, type(point.id).__name__, point.id))
-
-
-def from_start(page: Options) -> Options:
-    """The page and all places before it."""
-    return replace(page, offset=0, limit=page.end)
-
-
-def with_vectors(schema: VectorSchema, points: Sequence[models.ScoredPoint]) -> list[models.ScoredPoint]:
+def with_vectors(schema: VectorSchema, points: Sequence[models.ScoredPoint]) -> list[Fit]:
     """The points that can be scored: Qdrant gives a place to zero vectors too."""
-    return [point for point in points if schema.vector_of(point) is not None]
+    return [Fit(point, vector) for point in points if (vector := schema.vector_of(point)) is not None]
 
 
-def page_of(
-    found: Sequence[models.ScoredPoint],
-    fetched: Sequence[models.ScoredPoint],
-    *,
-    page: Options,
-    window: Options,
-    margin: int,
-) -> list[models.ScoredPoint] | None:
-    """The page, out of what was found fit of the points fetched; None if it takes more of them to tell."""
-    kept = by_score_and_id(found)[page.offset - window.offset :][: page.limit]
-    short = len(kept) < page.limit and len(fetched) == window.limit
-    return None if short or _cuts_equals(kept, fetched, window, margin) else kept
+class Paging:
+    """Reads the page that was asked for, and more around it for as long as that takes.
+
+    Args:
+        options: What was asked for.
+        from_start: Whether places are counted here, because not all that is fetched will be fit.
+    """
+
+    def __init__(self, options: Options, *, from_start: bool = False) -> None:
+        self._asked = options
+        self._page, self._margin = options, 1
+        if from_start:
+            self._count_from_start()
+
+    @property
+    def window(self) -> Options:
+        """What to fetch next."""
+        start = max(0, self._page.offset - self._margin)
+        return replace(self._page, offset=start, limit=self._page.end + self._margin - start)
+
+    def read(self, fit: Sequence[Fit], fetched: Sequence[models.ScoredPoint]) -> list[Fit] | None:
+        """The page, out of what is fit of the points fetched; None if another window has to be fetched."""
+        page, window = self._page, self.window
+        if page.offset and len(fit) < len(fetched):
+            self._count_from_start()
+            return None
+        kept = _by_score_and_id(fit)[page.offset - window.offset :][: page.limit]
+        short = len(kept) < page.limit and len(fetched) == window.limit
+        if short or _cuts_equals([one.point for one in kept], fetched, window, self._margin):
+            self._margin = window.limit
+            return None
+        return kept[self._asked.offset - page.offset :]
+
+    def _count_from_start(self) -> None:
+        self._page = replace(self._asked, offset=0, limit=self._asked.end)
+
+
+def _by_score_and_id(fit: Sequence[Fit]) -> list[Fit]:
+    """Points in the order that every execution gives them."""
+    return sorted(fit, key=lambda one: (-one.point.score, type(one.point.id).__name__, one.point.id))
 
 
 def _cuts_equals(
@@ -86,26 +106,17 @@ def scores_fit_vectors(encoded: EncodedQuery, schema: VectorSchema, points: Sequ
 
 
 def pack_hits(
-    encoded: EncodedQuery,
-    schema: VectorSchema,
-    options: Options,
-    points: Sequence[models.ScoredPoint],
-    *,
-    exact: bool,
-    execution: Execution,
+    encoded: EncodedQuery, options: Options, page: Sequence[Fit], *, exact: bool, execution: Execution
 ) -> Hits:
-    """The points as hits whose evidence is computed, when it is looked at, from the vectors that came with them."""
-    kept, vectors = [], []
+    """The page as hits whose evidence is computed, when it is looked at, from the vectors that came with them."""
+    points, vectors = [one.point for one in page], [one.vector for one in page]
     for point in points:
-        if (vector := schema.vector_of(point)) is not None:
-            kept.append(point)
-            vectors.append(vector)
-            point.vector = _asked_for(point.vector, options)
+        point.vector = _asked_for(point.vector, options)
 
     def find_ranking() -> Ranking:
-        return explain_points(encoded, kept, vectors, exact=exact)
+        return explain_points(encoded, points, vectors, exact=exact)
 
-    return Hits(kept, exact, encoded.parse, execution, find_ranking=find_ranking)
+    return Hits(points, exact, encoded.parse, execution, find_ranking=find_ranking)
 
 
 def _asked_for(vector: Any, options: Options) -> Any:
