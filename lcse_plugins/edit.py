@@ -95,14 +95,15 @@ def score_tree(
 ) -> tuple[Array, Array]:
     """(n,) scores and (n,) logits of the truth for a tree that is canonical and ordered, without checks.
 
-    Distinct concepts are taken in the order of the tree, so that equivalent queries are edited alike to the last bit.
+    The soft truth is that of all concepts given, of which the tree may be one side of an OR. They are taken in the
+    order of their names, so that equivalent queries are edited alike to the last bit.
     """
     logits = gather_logits(similarities, calibration)
     truth = truth_logit(tree, logits, config=config)
     if edits_nothing(tree, config):
         return holistic, truth
     if config.mode == "lcse":
-        soft = soft_logit([logits[concept] for concept in sorted(concepts(tree))])
+        soft = soft_logit([logits[concept] for concept in sorted(logits)])
         return holistic + (truth - soft) / calibration.beta, truth
     return _blend(tree, holistic, truth, logits, calibration, config), truth
 

@@ -1,11 +1,11 @@
 """A first pass over a pool: find its exact top, reading a quarter of the bytes where there is an eight-bit copy.
 
-One product of each row, with the vector of the query's ceiling, tells the most that it can score. The rows that promise
-most are scored in full precision; they set the floor that others have to reach, and few can. Those are scored roughly,
-and the ones that still may, in full precision.
+The products of a row with the vectors of the query's bounds, mostly one or two, tell the most that it can score. The
+rows that promise most are scored in full precision; they set the floor that others have to reach, and few can. Those
+are scored roughly, and the ones that still may, in full precision.
 
-A query without a ceiling needs the products with all its vectors, block by block; those with concepts can be
-remembered, for the next query that names them.
+A query of too many bounds, or of none, needs the products with all its vectors, block by block; those with concepts can
+be remembered, for the next query that names them.
 
 Products come from the eight-bit copy, with a known largest error, or from the rows themselves.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
@@ -38,11 +38,20 @@ FIRST_BLOCK = 2_048
 FIRST_LOOK = 128
 """Rows of a block scored in full precision before the floor is looked at again; doubled each time."""
 
+SECOND_LOOK = 1_024
+"""Rows scored in full precision if the first ones leave more than that in question."""
+
 FEW = 256
 """Rows for which a rough score saves nothing."""
 
+MOST_BOUNDS = 4
+"""Bounds whose products cost less than scoring all rows roughly."""
+
 MOST_LEFT = 0.2
-"""Share of the rows that a ceiling may leave in question; if it leaves more, it does not pay."""
+"""Share of the rows that bounds may leave in question; if they leave more, they do not pay."""
+
+CACHED_ROWS = 2_048
+"""Rows that the processor still has at hand for the next vector they are multiplied with."""
 
 ROUNDING = 1e-5
 """What float32 arithmetic itself may change in a score."""
@@ -108,17 +117,23 @@ class FirstPass:
         """
         if rounding_reach(encoded) is None:
             return None
-        bound = encoded.plan.linear or encoded.plan.ceiling
-        found = None if bound is None else self._under(bound, encoded, limit, score_rows)
+        bounds = encoded.plan.bounds
+        usable = bounds is not None and len(bounds) <= MOST_BOUNDS
+        found = self._under(bounds, encoded, limit, score_rows) if bounds is not None and usable else None
         return self._by_columns(encoded, limit, score_rows) if found is None else found
 
-    def _under(self, bound: Bound, encoded: EncodedQuery, limit: int, score_rows: _ScoreRows) -> Leaders | None:
+    def _under(
+        self, bounds: Sequence[Bound], encoded: EncodedQuery, limit: int, score_rows: _ScoreRows
+    ) -> Leaders | None:
         """The leaders, by what no score exceeds; None when that leaves too many rows in question."""
-        leaders, highest = Leaders(limit), self._highest(bound)
-        first = _most_promising(highest, max(FIRST_LOOK, 4 * limit))
-        leaders.add(first, score_rows(first))
-        highest[first] = -np.inf
-        near = np.flatnonzero(highest >= leaders.floor)
+        leaders, highest = Leaders(limit), self._highest(bounds)
+        for look in (max(FIRST_LOOK, 4 * limit), max(SECOND_LOOK, 4 * limit)):
+            first = _most_promising(highest, look)
+            leaders.add(first, score_rows(first))
+            highest[first] = -np.inf
+            near = np.flatnonzero(highest >= leaders.floor)
+            if len(near) <= SECOND_LOOK:
+                break
         most = highest[near]
         if len(near) > FEW and encoded.plan.linear is None:
             if len(near) > MOST_LEFT * len(highest):
@@ -127,19 +142,20 @@ class FirstPass:
         _score_best_first(near, most, leaders, score_rows)
         return leaders
 
-    def _highest(self, bound: Bound) -> FloatArray:
+    def _highest(self, bounds: Sequence[Bound]) -> FloatArray:
         """(n,) the most that each row can score."""
+        vectors = np.stack([bound.vector for bound in bounds])
+        offsets = np.array([bound.offset for bound in bounds], dtype=np.float32)
         if isinstance(self._rows, FloatRows) and self._rows.vectors.dtype == np.float32:
-            highest = np.asarray(self._rows.vectors @ bound.vector)  # by BLAS, which has threads of its own
-            highest += np.float32(bound.offset + ROUNDING)
-            return highest
-        products = _Products(self._rows, bound.vector[None, :], (1.0, 0.0))
-        highest = np.empty(len(self._rows), dtype=np.float32)
+            return _largest_product(self._rows.vectors, vectors, offsets + np.float32(ROUNDING))
+        each = [_Products(self._rows, vector[None, :], (1.0, 0.0)) for vector in vectors]
+        highest = np.full(len(self._rows), -np.inf, dtype=np.float32)
 
         def fill(span: tuple[int, int]) -> None:
             for part in _blocks(*span):
-                np.add(products.of(part)[0], products.margins(part), out=highest[part])
-                highest[part] += np.float32(bound.offset)
+                for products, offset in zip(each, offsets, strict=True):
+                    most = products.of(part)[0] + (products.margins(part) + offset)
+                    np.maximum(highest[part], most, out=highest[part])
 
         self._in_threads(fill)
         return highest
@@ -165,6 +181,18 @@ class FirstPass:
             return work(spans[0])
         with ThreadPoolExecutor(shares) as threads:
             list(threads.map(work, spans))
+
+
+def _largest_product(rows: FloatArray, vectors: FloatArray, offsets: FloatArray) -> FloatArray:
+    """(n,) the largest, over vectors, of the product of each row with it and its offset; by BLAS, which has threads."""
+    if len(vectors) == 1:
+        return np.asarray(rows @ vectors[0] + offsets[0])
+    largest = np.full(len(rows), -np.inf, dtype=np.float32)
+    for start in range(0, len(rows), CACHED_ROWS):  # one by one: BLAS is slow at tables with few columns
+        part = slice(start, start + CACHED_ROWS)
+        for vector, offset in zip(vectors, offsets, strict=True):
+            np.maximum(largest[part], rows[part] @ vector + offset, out=largest[part])
+    return largest
 
 
 def _most_promising(highest: FloatArray, number: int) -> _Positions:

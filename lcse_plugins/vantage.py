@@ -68,8 +68,12 @@ def search_vectors(
 def logic_at(
     tree: Query, similarities: NDArray[np.float64], *, calibration: Calibration, config: ScoringConfig
 ) -> NDArray[np.float64]:
-    """(n,) what the score is beyond the holistic similarity, at (n, m) similarities of the concepts."""
-    columns = {name: similarities[:, i] for i, name in enumerate(concepts(tree))}
+    """(n,) what the score is beyond the holistic similarity, at (n, m) similarities of the concepts.
+
+    Further columns are those of concepts that are named elsewhere, where the tree is one side of an OR.
+    """
+    elsewhere = (f"elsewhere {place}" for place in range(similarities.shape[1]))
+    columns = dict(zip(chain(concepts(tree), elsewhere), similarities.T, strict=False))
     scores, _ = score_tree(tree, np.zeros(len(similarities)), columns, calibration=calibration, config=config)
     return np.asarray(scores)
 
