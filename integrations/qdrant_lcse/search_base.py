@@ -44,6 +44,10 @@ BEAM, LEAST_BEAM, WIDE_BEAM = 512, 128, 1024
 """HNSW's beam for candidates, to be shared among the searches of a query; the least of one search; and that of one when
 the query affirms nothing, because graphs are built for near vectors."""
 
+SCANNED = 30_000
+"""Points of a collection up to which such a query is searched without the graph: a scan takes no longer than a wide
+beam, and misses nothing."""
+
 SMALL = 5_000
 """Points of a collection in local mode that an exact query reads whole."""
 
@@ -120,8 +124,9 @@ class LogicSearchBase(Generic[ClientT]):
         formula = self._formula(encoded, schema, options)
         if formula is None:
             return client_steps(encoded, schema, options, strategy)
-        beam = max(strategy.depth, (strategy.params and strategy.params.hnsw_ef) or 0)
-        small = len(formula.vectors) * searches * beam <= LARGEST_NESTED
+        beam = (strategy.params and strategy.params.hnsw_ef) or 0
+        looked_at = max(strategy.depth, (schema.points or 0) if strategy.exhaustive else beam)
+        small = len(formula.vectors) * searches * looked_at <= LARGEST_NESTED
         saves_a_trip = small and not self.in_process
         execution: Literal["nested", "two-trip"] = "nested" if saves_a_trip else "two-trip"
         if self.execution == "nested" or self.execution == "two-trip":
@@ -139,9 +144,12 @@ class LogicSearchBase(Generic[ClientT]):
         params = options.search_params
         if options.exact:
             params = (params or models.SearchParams()).model_copy(update={"exact": True})
+        elif params is None and encoded.affirms_nothing and not encoded.edits_nothing:
+            scan = schema.points is not None and schema.points <= SCANNED
+            params = models.SearchParams(exact=True) if scan else models.SearchParams(hnsw_ef=WIDE_BEAM)
         elif params is None:
-            beam = WIDE_BEAM if encoded.affirms_nothing else max(LEAST_BEAM, BEAM // searches)
-            params = models.SearchParams(hnsw_ef=None if encoded.edits_nothing else beam)
+            beam = None if encoded.edits_nothing else max(LEAST_BEAM, BEAM // searches)
+            params = models.SearchParams(hnsw_ef=beam)
         return SearchStrategy(params=params, rescoring=_OVER_ALL, exhaustive=bool(params.exact), depth=depth)
 
     def _formula(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> ScoreFormula | None:

@@ -163,16 +163,15 @@ def _calibration(record: Mapping[str, Any]) -> str:
 
 
 def _timing(record: Mapping[str, Any]) -> str:
-    rows: dict[tuple[int, str], dict[int, Mapping[str, Any]]] = {}
+    rows: dict[tuple[int, str], dict[str, Mapping[str, Any]]] = {}
     for row in record["result"]["results"]:
-        rows.setdefault((row["rows"], row["contender"]), {})[row["concepts"]] = row
-    counts = sorted({row["concepts"] for row in record["result"]["results"]})
+        rows.setdefault((row["rows"], row["contender"]), {})[row["form"]] = row
+    forms = list(dict.fromkeys(row["form"] for row in record["result"]["results"]))
     body = [
-        [f"{size:,}: {contender}", *(f"{per[m]['milliseconds']:.1f} ms, {per[m]['to_numpy']:.2f} ×" for m in counts)]
+        [f"{size:,}: {contender}", *(f"{per[m]['milliseconds']:.1f} ms, {per[m]['to_numpy']:.2f} ×" for m in forms)]
         for (size, contender), per in rows.items()
     ]
-    columns = ["vectors: top ten by", *(f"{m} concept{'s' if m > 1 else ''}" for m in counts)]
-    return _markdown(columns, body, record)
+    return _markdown(["vectors: top ten by", *forms], body, record)
 
 
 def _qdrant(record: Mapping[str, Any]) -> str:

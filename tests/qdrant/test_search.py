@@ -17,7 +17,7 @@ from qdrant_lcse import AsyncLogicSearch, Hits, LogicSearch
 from qdrant_lcse.embedded import EmbeddedClient
 from qdrant_lcse.options import QueryOptions
 
-from lcse_plugins import Calibration, Concept, LogicScorer, Query, VectorPool
+from lcse_plugins import Calibration, Concept, LogicScorer, Query, ScoringConfig, VectorPool
 from lcse_plugins.errors import CollectionError, InvalidOption
 from lcse_plugins.testing import ToyEncoder
 from tests.qdrant.backends import ENCODER, OPERATORS, PERSON, SCORER, UMBRELLA, fill, image_vectors
@@ -252,6 +252,24 @@ def test_candidates_are_searched_as_asked(tmp_path: Path, monkeypatch: pytest.Mo
             inner: Any = sent[0].prefetch[0].prefetch if execution == "nested" else sent[:1]  # type: ignore[index]
             assert {(one.params.exact, one.params.hnsw_ef) for one in inner} == {wanted}
             assert all(one.filter == only for one in inner)
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(len(VECTORS), (True, None)), (len(VECTORS) - 1, (False, 1024))])
+@pytest.mark.parametrize("query", [~UMBRELLA, ~UMBRELLA & ~PERSON])
+def test_what_affirms_nothing_is_scanned_for_in_small_collections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: Any, most: int, wanted: Any
+) -> None:
+    monkeypatch.setattr("qdrant_lcse.search_base.SCANNED", most)
+    with EmbeddedClient(tmp_path) as engine:
+        fill(engine, "photos", VECTORS)
+        sent = watched(engine, monkeypatch)
+        hits = LogicSearch(engine, "photos", SCORER).query(query, limit=5)
+        assert (sent[0].params.exact, sent[0].params.hnsw_ef) == wanted  # type: ignore[union-attr]
+        if query == ~UMBRELLA:
+            assert hits.exact == wanted[0]
+        plain = LogicSearch(engine, "photos", LogicScorer(ENCODER, config=ScoringConfig(mode="holistic")))
+        plain.query(query, limit=5)
+        assert (sent[-1].params.exact, sent[-1].params.hnsw_ef) == (False, None)  # type: ignore[union-attr]
 
 
 def test_one_negation_is_one_plain_search(client: QdrantClient, monkeypatch: pytest.MonkeyPatch) -> None:
