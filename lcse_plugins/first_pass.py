@@ -117,9 +117,8 @@ class FirstPass:
         """
         if rounding_reach(encoded) is None:
             return None
-        bounds = encoded.plan.bounds
-        usable = bounds is not None and len(bounds) <= MOST_BOUNDS
-        found = self._under(bounds, encoded, limit, score_rows) if bounds is not None and usable else None
+        bounds = encoded.plan.bounds or ()
+        found = self._under(bounds, encoded, limit, score_rows) if 0 < len(bounds) <= MOST_BOUNDS else None
         return self._by_columns(encoded, limit, score_rows) if found is None else found
 
     def _under(
@@ -129,6 +128,7 @@ class FirstPass:
         leaders, highest = Leaders(limit), self._highest(bounds)
         for look in (max(FIRST_LOOK, 4 * limit), max(SECOND_LOOK, 4 * limit)):
             first = _most_promising(highest, look)
+            first = first[np.isfinite(highest[first])]  # and not looked at before
             leaders.add(first, score_rows(first))
             highest[first] = -np.inf
             near = np.flatnonzero(highest >= leaders.floor)

@@ -43,10 +43,22 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BLOCK", 97)
     monkeypatch.setattr(module, "FIRST_BLOCK", 31)
     monkeypatch.setattr(module, "FIRST_LOOK", 5)
+    monkeypatch.setattr(module, "SECOND_LOOK", 23)
+    monkeypatch.setattr(module, "CACHED_ROWS", 41)
     monkeypatch.setattr(module, "FEW", 7)
 
 
 POOLS = [gallery(700, seed) for seed in range(3)]
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+@pytest.mark.parametrize("limit", [80, 160, 170])
+@pytest.mark.parametrize("query", [~A | ~B, A | ~B, ~A & ~B & ~Concept("person")])
+def test_no_image_is_found_twice(query: Query, limit: int, quantised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where bounds leave many in question, and all the others have been looked at."""
+    monkeypatch.setattr(pool_module, "LARGE", 1)
+    found, _ = VectorPool(POOLS[0], quantised=quantised).top(LogicScorer(ENCODER).encode(query), limit=limit)
+    assert len(set(found.tolist())) == limit
 
 
 @settings(deadline=None)
