@@ -58,9 +58,9 @@ def formula_steps(
     score_round = nested_round if execution == "nested" else two_trip_round
     while True:
         points, last = yield from score_round(schema, paging.window, strategy, formula, vectors)
-        if strategy.verify_schema and not scores_fit_vectors(encoded, schema, points):
-            raise StaleSchema
         fit = with_vectors(schema, points)
+        if strategy.verify_schema and not scores_fit_vectors(encoded, fit):
+            raise StaleSchema
         if formula.threshold is not None:
             fit = _true_enough(encoded, fit, options.min_truth)
         page = paging.read(fit, points)

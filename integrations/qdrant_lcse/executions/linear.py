@@ -31,9 +31,10 @@ def linear_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
         (points,) = yield Searches([nearest(schema, linear.vector, options, params=params, **parts)])
         for point in points:
             point.score = scale * point.score + linear.offset
-        if strategy.verify_schema and not scores_fit_vectors(encoded, schema, points):
+        fit = with_vectors(schema, points)
+        if strategy.verify_schema and not scores_fit_vectors(encoded, fit):
             raise StaleSchema
-        page = paging.read(with_vectors(schema, points), points)
+        page = paging.read(fit, points)
         if page is not None:
             return pack_hits(encoded, options, page, exact=strategy.exhaustive, execution="linear")
 

@@ -94,15 +94,14 @@ def _cuts_equals(
     return before or after
 
 
-def scores_fit_vectors(encoded: EncodedQuery, schema: VectorSchema, points: Sequence[models.ScoredPoint]) -> bool:
+def scores_fit_vectors(encoded: EncodedQuery, fit: Sequence[Fit]) -> bool:
     """Whether the first and the last point score about what their vectors say."""
-    ends = ((point.score, schema.unit_vector_of(point)) for point in (*points[:1], *points[-1:]))
-    checked = [(score, vector) for score, vector in ends if vector is not None]
-    if not checked:
+    if not fit:
         return True
-    rows, linear = np.stack([vector for _, vector in checked]), encoded.plan.linear
+    ends, linear = (fit[0], fit[-1]), encoded.plan.linear
+    rows = np.stack([one.vector / np.linalg.norm(one.vector) for one in ends])
     own = encoded.scores(rows @ encoded.matrix.T) if linear is None else rows @ linear.vector + linear.offset
-    return all(abs(score - float(right)) <= SCORE_TOLERANCE for (score, _), right in zip(checked, own, strict=True))
+    return all(abs(one.point.score - float(right)) <= SCORE_TOLERANCE for one, right in zip(ends, own, strict=True))
 
 
 def pack_hits(
