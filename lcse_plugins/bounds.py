@@ -162,4 +162,4 @@ def _united(sides: Sequence[LinearBounds | None]) -> LinearBounds | None:
 
 
 def _distinct(rows: Sequence[_Table]) -> list[_Table]:
-    return list({row.tobytes(): row for row in reversed(rows)}.values())[::-1]
+    return list({row.tobytes(): row for row in rows}.values())

@@ -14,22 +14,21 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lcse_plugins.edit import score_reach
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.leaders import Leaders, Positions
 from lcse_plugins.plan import Bound
 from lcse_plugins.quantised import FloatRows, QuantisedRows
 from lcse_plugins.recent import Recent
 
-__all__ = ["FirstPass", "Leaders", "rounding_reach"]
+__all__ = ["FirstPass", "rounding_reach"]
 
 BLOCK = 32_768
 FIRST_BLOCK = 2_048
@@ -56,37 +55,7 @@ CACHED_ROWS = 2_048
 ROUNDING = 1e-5
 """What float32 arithmetic itself may change in a score."""
 
-_Positions: TypeAlias = NDArray[np.intp]
-_ScoreRows: TypeAlias = Callable[[_Positions], FloatArray]
-
-
-class Leaders:
-    """The best rows seen so far: those whose score is not below the `limit`-th best. Safe to share between threads."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.floor = np.float32(-np.inf)
-        self._positions: _Positions = np.empty(0, dtype=np.intp)
-        self._scores: FloatArray = np.empty(0, dtype=np.float32)
-        self._lock = threading.Lock()
-
-    def add(self, positions: _Positions, scores: FloatArray) -> None:
-        """Take in rows with their scores."""
-        near = scores >= self.floor
-        if not near.any():
-            return
-        with self._lock:
-            all_positions = np.concatenate([self._positions, positions[near]])
-            all_scores = np.concatenate([self._scores, scores[near]])
-            if len(all_scores) >= self.limit:
-                self.floor = np.partition(all_scores, -self.limit)[-self.limit]
-            kept = all_scores >= self.floor
-            self._positions, self._scores = all_positions[kept], all_scores[kept]
-
-    def ranked(self) -> tuple[_Positions, FloatArray]:
-        """Positions and scores, best first; equal scores in the order of their positions."""
-        order = np.lexsort((self._positions, -self._scores))[: self.limit]
-        return self._positions[order], self._scores[order]
+_ScoreRows: TypeAlias = Callable[[Positions], FloatArray]
 
 
 def rounding_reach(encoded: EncodedQuery) -> tuple[float, float] | None:
@@ -195,7 +164,7 @@ def _largest_product(rows: FloatArray, vectors: FloatArray, offsets: FloatArray)
     return largest
 
 
-def _most_promising(highest: FloatArray, number: int) -> _Positions:
+def _most_promising(highest: FloatArray, number: int) -> Positions:
     """Positions of about the `number` largest, found by the largest of each stretch of rows."""
     if len(highest) <= number:
         return np.arange(len(highest))
@@ -205,7 +174,7 @@ def _most_promising(highest: FloatArray, number: int) -> _Positions:
     return near if len(near) <= 2 * number else near[np.argpartition(-highest[near], number)[:number]]
 
 
-def _score_best_first(near: _Positions, highest: FloatArray, leaders: Leaders, score_rows: _ScoreRows) -> None:
+def _score_best_first(near: Positions, highest: FloatArray, leaders: Leaders, score_rows: _ScoreRows) -> None:
     """Score rows in full precision, those first that may score most, as long as they may be among the best."""
     order = np.argsort(-highest)
     start, size = 0, max(FIRST_LOOK, 4 * leaders.limit)
@@ -234,7 +203,7 @@ class _Columns:
         kept = self._missing[1:] if remembered.size else []
         self.computed: dict[bytes, FloatArray] = {self._names[i]: np.empty(len(rows), np.float32) for i in kept}
 
-    def highest_scores(self, part: slice, floor: np.float32) -> tuple[_Positions, FloatArray]:
+    def highest_scores(self, part: slice, floor: np.float32) -> tuple[Positions, FloatArray]:
         """Positions in a block of rows that may reach `floor`, and the most they may score."""
         columns = self._with_known(self._products.of(part), part)
         for i in self._missing[1:] if self.computed else ():
@@ -244,7 +213,7 @@ class _Columns:
             near = np.flatnonzero(self._encoded.score_ceiling(columns.T) + margins >= floor)
         return _reaching(near, self._encoded.scores(columns[:, near].T) + margins[near], floor)
 
-    def highest_among(self, rows: _Positions, floor: np.float32) -> tuple[_Positions, FloatArray]:
+    def highest_among(self, rows: Positions, floor: np.float32) -> tuple[Positions, FloatArray]:
         """Those of some rows that may reach `floor`, and the most they may score."""
         highest = self._encoded.scores(self._products.of(rows).T) + self._products.margins(rows)
         return _reaching(rows, highest, floor)
@@ -287,18 +256,18 @@ class _Products:
         constant = reach[0] * missed[0] + reach[1] * missed[1:].max(initial=0.0) + ROUNDING
         self._per_error, self._constant = np.float32(per_error), np.float32(constant)
 
-    def of(self, rows: slice | _Positions) -> FloatArray:
+    def of(self, rows: slice | Positions) -> FloatArray:
         """(k, rows) products of some rows with the vectors."""
         products: FloatArray = self._rows.products(self._copies, rows)
         return products
 
-    def margins(self, rows: slice | _Positions) -> FloatArray:
+    def margins(self, rows: slice | Positions) -> FloatArray:
         """(rows,) how far the scores may be off."""
         margins: FloatArray = self._rows.errors[rows] * self._per_error + self._constant
         return margins
 
 
-def _reaching(near: _Positions, highest: FloatArray, floor: np.float32) -> tuple[_Positions, FloatArray]:
+def _reaching(near: Positions, highest: FloatArray, floor: np.float32) -> tuple[Positions, FloatArray]:
     kept = highest >= floor
     return near[kept], highest[kept]
 

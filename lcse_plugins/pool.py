@@ -1,9 +1,9 @@
 """A pool of image vectors in memory or memory-mapped, and the exact top of it under a query.
 
 Scoring is one pass over the rows, in blocks, so that memory stays bounded whatever the size of the pool: for the
-holistic vector and all concepts together, or, where only the top is wanted, for one vector that tells which rows may be
-in it (see `first_pass`). A pool may keep an eight-bit copy of its rows: scores from it have a known largest error, and
-the few rows that it leaves in doubt are scored again in full precision.
+holistic vector and all concepts together, or, where only the top is wanted, for the one or few vectors that tell which
+rows may be in it (see `first_pass`). A pool may keep an eight-bit copy of its rows: scores from it have a known largest
+error, and the few rows that it leaves in doubt are scored again in full precision.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from lcse_plugins.arguments import check_limits
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
-from lcse_plugins.first_pass import ROUNDING, FirstPass, Leaders, rounding_reach
+from lcse_plugins.first_pass import ROUNDING, FirstPass, rounding_reach
+from lcse_plugins.leaders import Leaders
 from lcse_plugins.quantised import FloatRows, QuantisedRows
 from lcse_plugins.results import Candidate
 from lcse_plugins.tables import as_numbers, unit_rows
@@ -42,8 +43,8 @@ class VectorPool:
         candidates: The candidates the rows were taken from, to be handed back; instead of `ids`.
         assume_unit: Trust that rows are finite and of length one instead of checking and normalising a copy.
         quantised: Keep an eight-bit copy for a first pass: a quarter more memory, a fraction of the time, same result.
-        cached_columns: Remember the similarities of this many concepts, for queries that need those of all rows, as an
-            OR of several parts does; each costs n float32 numbers.
+        cached_columns: Remember the similarities of this many concepts, for queries that need those of all rows, as
+            "not a or not b" does; each costs n float32 numbers.
 
     Raises:
         InvalidCandidate: the pool is empty, its rows differ in length, or one is zero, NaN or infinite.

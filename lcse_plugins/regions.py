@@ -23,8 +23,8 @@ from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource, concept_vectors
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
-from lcse_plugins.first_pass import Leaders
 from lcse_plugins.images.tiles import FEW_TILES, MANY_TILES, Tile, cut
+from lcse_plugins.leaders import Leaders
 from lcse_plugins.pool import VectorPool
 from lcse_plugins.results import Candidate
 from lcse_plugins.tables import as_numbers, unit_rows

@@ -15,7 +15,8 @@ from lcse_plugins import Concept, LogicScorer, Query, ScoringConfig, VectorPool
 from lcse_plugins import first_pass as module
 from lcse_plugins import pool as pool_module
 from lcse_plugins.encoders import FloatArray
-from lcse_plugins.first_pass import FirstPass, Leaders, rounding_reach
+from lcse_plugins.first_pass import FirstPass, rounding_reach
+from lcse_plugins.leaders import Leaders
 from lcse_plugins.quantised import QuantisedRows
 from lcse_plugins.testing import ToyEncoder
 from tests.strategies import NAMES, trees

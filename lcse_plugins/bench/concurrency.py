@@ -15,9 +15,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lcse_plugins.bench.heartbeat import Pulse, with_heartbeat
+from lcse_plugins.bench.timing import random_vectors
 from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import MissingExtra
@@ -93,7 +92,7 @@ def run(
         rows = max(4 * K, int(size * scale))
         if progress is not None:
             progress(f"{source}, {rows:,} vectors")
-        measured = _measure(source, _vectors(rows, dimension, seed), calls)
+        measured = _measure(source, random_vectors(rows, dimension, seed), calls)
         if measured is not None:
             results.append(asdict(measured))
     return {"calls": calls, "dimension": dimension, "seed": seed, "goal_ms": GOAL * 1e3, "results": results}
@@ -176,8 +175,3 @@ def _retriever(source: str, vectors: FloatArray, scorer: LogicScorer) -> LogicRe
     client.create_collection("bench", models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE))
     client.upload_collection("bench", vectors=vectors, payload=[{"page_content": name} for name in names])
     return LogicRetriever(source=LogicSearch(client, "bench", scorer), k=K)
-
-
-def _vectors(rows: int, dimension: int, seed: int) -> FloatArray:
-    vectors = np.random.default_rng(seed).standard_normal((rows, dimension), dtype=np.float32)
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))

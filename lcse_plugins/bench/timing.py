@@ -25,7 +25,7 @@ from lcse_plugins.query import Concept, Query
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.testing import ToyEncoder
 
-__all__ = ["GOALS", "SIZES", "Timing", "run", "table"]
+__all__ = ["GOALS", "SIZES", "Timing", "random_vectors", "run", "table"]
 
 SIZES = (5_000, 50_000, 500_000)
 LIMIT = 10
@@ -93,7 +93,7 @@ def run(
 
     results: list[Timing] = []
     for rows in wanted:
-        results += _time_pool(_vectors(rows, dimension, seed), repeats, tick)
+        results += _time_pool(random_vectors(rows, dimension, seed), repeats, tick)
     return {
         "machine": {"processor": platform.processor() or platform.machine(), "numpy": np.__version__},
         "dimension": dimension,
@@ -118,7 +118,8 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _vectors(rows: int, dimension: int, seed: int) -> FloatArray:
+def random_vectors(rows: int, dimension: int, seed: int) -> FloatArray:
+    """(rows, dimension) unit rows in all directions."""
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((rows, dimension), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

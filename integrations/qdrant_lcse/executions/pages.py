@@ -16,6 +16,7 @@ from qdrant_client import models
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.results import Ranking
+from lcse_plugins.tables import unit_rows
 from qdrant_lcse.hits import Execution, Hits, explain_points
 from qdrant_lcse.options import Options
 from qdrant_lcse.schema import VectorSchema
@@ -99,7 +100,7 @@ def scores_fit_vectors(encoded: EncodedQuery, fit: Sequence[Fit]) -> bool:
     if not fit:
         return True
     ends, linear = (fit[0], fit[-1]), encoded.plan.linear
-    rows = np.stack([one.vector / np.linalg.norm(one.vector) for one in ends])
+    rows = unit_rows(np.stack([one.vector for one in ends]))
     own = encoded.scores(rows @ encoded.matrix.T) if linear is None else rows @ linear.vector + linear.offset
     return all(abs(one.point.score - float(right)) <= SCORE_TOLERANCE for one, right in zip(ends, own, strict=True))
 
