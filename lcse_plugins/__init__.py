@@ -13,8 +13,9 @@ Where things are, in the order in which a query goes through them:
 - `evidence`, `logic` and `edit` are the method: similarities to probabilities to the truth of the query to a score.
 - `scorer` leads through all of this. `encoded` is a query ready to be scored, `results` what comes out.
 - `pool` scores many vectors (`tables`, `first_pass`, `leaders`, `quantised`), `regions` several views of each picture,
-  `search` collections that only answer vector searches. For both `plan` finds the vectors: `vantage` those that find
-  images, `bounds` (with `ceiling`) those that tell the most they can score. `index/` is a folder of pictures on disk.
+  `search` collections that only answer vector searches. For both `plan` finds the vectors: `vantage` and `tangents`
+  those that find images, `bounds` (with `ceiling`) those that tell the most they can score. `index/` is a folder of
+  pictures on disk.
 - `cli` with `commands/` and `report` is the command line, `bench/` measures, `hosting/` is what wrappers share,
   `testing` has an encoder for tests.
 - `config` has the choices a user may make about scoring, `errors` all that is raised on purpose; `arguments`,

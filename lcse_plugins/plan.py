@@ -1,9 +1,11 @@
 """Plan: which vectors to search with when a collection is too large to score whole. Pure arithmetic.
 
-A vector index ranks by a linear function <v, q>. Three kinds of q serve a logical query:
+A vector index ranks by a linear function <v, q>. Four kinds of q serve a logical query:
 
 - *candidate vectors* point where its score grows: its gradients at the points from which its best images are seen
   (see `vantage`). The text vector itself would fetch just what a negation excludes.
+- several of them at once: for a conjunction, databases that can rank by the *least* of several products find its best
+  images in one search (see `tangents`).
 - *bounds* <v, q> + c, the largest of which is never below the score (see `bounds`). Once the k-th best score found is
   above what every bound allows an unseen image, the top k is proved complete.
 - when the score *is* linear (no logic, or one negated concept) a single search is already exact.
@@ -23,7 +25,8 @@ from lcse_plugins.ceiling import EDGE
 from lcse_plugins.config import ScoringConfig
 from lcse_plugins.edit import edits_nothing, holistic_share
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.query import Concept, Not, Query, shape_of
+from lcse_plugins.query import Concept, Not, Query, leaves, shape_of
+from lcse_plugins.tangents import conjunction_vectors
 from lcse_plugins.vantage import search_vectors
 
 __all__ = ["Bound", "Plan"]
@@ -86,6 +89,23 @@ class Plan:
         return search_vectors(
             self.tree, self.holistic, self.concept_vectors, calibration=self.calibration, config=self.config
         )
+
+    @cached_property
+    def searches(self) -> tuple[FloatArray, ...]:
+        """The candidate searches for a database that ranks by the least of several products; (b, d) vectors of each.
+
+        Where all parts of a conjunction are wanted, or none is, a single search ranks them much as the score does.
+        Where some are and some are not, it stands beside the best two of `search_vectors`.
+        """
+        joint = None
+        if self.linear is None:
+            joint = conjunction_vectors(
+                self.tree, self.holistic, self.concept_vectors, calibration=self.calibration, config=self.config
+            )
+        if joint is None:
+            return tuple(self.search_vectors[:, None, :])
+        alike = len({negated for _, negated in leaves(self.tree)}) == 1
+        return (joint,) if alike else (joint, *self.search_vectors[:2, None, :])
 
     def proves(self, kth_score: float, last_similarities: Sequence[float]) -> bool:
         """Whether no image beyond the ones seen can score above `kth_score`.

@@ -60,9 +60,9 @@ class VectorSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SearchRequest:
-    """Nearest-vector searches to run: one per row of `vectors` (b, d), each `depth` deep."""
+    """Searches to run, each `depth` deep: by a vector (d,), or by the least product with several (b, d)."""
 
-    vectors: FloatArray
+    vectors: Sequence[FloatArray]
     depth: int
 
 
@@ -101,6 +101,7 @@ def search_steps(
     exact: bool = False,
     exhaustive: bool = True,
     min_truth: float | None = None,
+    searches: Sequence[FloatArray] | None = None,
 ) -> Generator[SearchRequest, Answers | None, Ranking]:
     """Find the best images of a query by nearest-vector searches.
 
@@ -111,9 +112,11 @@ def search_steps(
         exact: Go on, deeper each round, until the result is proved or the collection is exhausted.
         exhaustive: Whether the searches miss nothing; where they may, nothing can be proved.
         min_truth: Leave out images whose truth is below.
+        searches: The candidate searches; by default one by each of `Plan.search_vectors`. A source that ranks by the
+            least of several products is given `Plan.searches`.
 
     Yields:
-        Searches to run; send back one list of candidates for each of their vectors.
+        Searches to run; send back one list of candidates for each.
 
     Returns:
         The ranking; its `exact` is true only when that was proved.
@@ -121,10 +124,10 @@ def search_steps(
     check_limits(limit, min_truth)
     check_count("depth", depth)
     plan, depth = encoded.plan, max(depth, limit)
+    bounds = (plan.bounds or ()) if exact and plan.linear is None else ()
+    vectors = [*(plan.search_vectors if searches is None else searches), *(bound.vector for bound in bounds)]
     seen: dict[Hashable, Candidate] = {}
     while True:
-        bounds = (plan.bounds or ()) if exact and plan.linear is None else ()
-        vectors = np.concatenate([plan.search_vectors, *(bound.vector[None, :] for bound in bounds)])
         answers = (yield SearchRequest(vectors, depth)) or ()
         found = [[candidate for candidate in answer if candidate is not None] for answer in answers]
         for candidate in (candidate for answer in found for candidate in answer):
@@ -135,7 +138,7 @@ def search_steps(
         if not complete and bounds and len(ranking) == limit:
             last = [
                 min((float(bound.vector @ as_numbers(candidate.vector)) for candidate in answer), default=np.inf)
-                for bound, answer in zip(bounds, found[len(plan.search_vectors) :], strict=True)
+                for bound, answer in zip(bounds, found[len(vectors) - len(bounds) :], strict=True)
             ]
             complete = plan.proves(ranking[-1].score, last)
         ranking.exact = complete and exhaustive

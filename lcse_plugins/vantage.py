@@ -22,7 +22,7 @@ from lcse_plugins.edit import holistic_share, score_tree
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import Group, Or, Query, concepts, fold, leaves, shape_of
 
-__all__ = ["MAX_VECTORS", "logic_at", "search_vectors", "vantage_points"]
+__all__ = ["MAX_VECTORS", "logic_at", "search_vectors", "slopes_at", "vantage_points"]
 
 MAX_VECTORS = 12
 """Candidate vectors of one query: each is a search of its own."""
@@ -101,22 +101,28 @@ def _ways(tree: Query) -> Iterator[dict[str, float]]:
     return fold(tree, lambda text, negated: iter([{text: -EVIDENCE if negated else EVIDENCE}]), group)
 
 
-@lru_cache(maxsize=256)
-def _slopes(shape: Query, calibration: Calibration, config: ScoringConfig) -> NDArray[np.float64]:
-    """(b, m) derivatives of the score by the similarity of each concept, at each vantage point.
-
-    They depend on the shape of a query alone, not on its concepts, and queries have few shapes.
-    """
-    names = concepts(shape)
-    steps = STEP * np.concatenate([np.eye(len(names)), -np.eye(len(names))])
+def slopes_at(
+    shape: Query, points: NDArray[np.float64], *, calibration: Calibration, config: ScoringConfig
+) -> NDArray[np.float64]:
+    """(b, m) derivatives of the score by the similarity of each concept, at (b, m) logits; read-only."""
+    steps = STEP * np.concatenate([np.eye(points.shape[1]), -np.eye(points.shape[1])])
     slopes = []
-    for point in vantage_points(shape):
+    for point in points:
         similarities = calibration.mu + (point + steps) / calibration.beta
         above, below = np.split(logic_at(shape, similarities, calibration=calibration, config=config), 2)
         slopes.append((above - below) * (calibration.beta / (2.0 * STEP)))
     found = np.array(slopes)
     found.flags.writeable = False
     return found
+
+
+@lru_cache(maxsize=256)
+def _slopes(shape: Query, calibration: Calibration, config: ScoringConfig) -> NDArray[np.float64]:
+    """(b, m) derivatives of the score by the similarity of each concept, at each vantage point.
+
+    They depend on the shape of a query alone, not on its concepts, and queries have few shapes.
+    """
+    return slopes_at(shape, vantage_points(shape), calibration=calibration, config=config)
 
 
 def _unlike(rows: NDArray[np.float64]) -> NDArray[np.float64]:

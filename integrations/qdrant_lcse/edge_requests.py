@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from qdrant_client import models
 
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.recent import Recent
 
 __all__ = ["from_edge_points", "from_edge_record", "to_edge_payload", "to_edge_request"]
 
@@ -18,6 +19,9 @@ __all__ = ["from_edge_points", "from_edge_record", "to_edge_payload", "to_edge_r
 T = TypeVar("T")
 
 _POINTS = TypeAdapter(list[models.ScoredPoint])
+
+_FORMULAS: Recent[int, tuple[models.FormulaQuery, edge.Formula]] = Recent(64)
+"""Translations of the formulas asked last, by identity; each is kept with its formula, so that no other can have it."""
 
 
 def to_edge_request(request: models.QueryRequest) -> edge.QueryRequest:
@@ -70,10 +74,20 @@ class _Translation:
                 return None
             case models.NearestQuery():
                 return edge.Query.Nearest(query.nearest, using)  # type: ignore[arg-type]
+            case models.RecommendQuery(recommend=examples) if examples.strategy == models.RecommendStrategy.BEST_SCORE:
+                wanted, unwanted = examples.positive or [], examples.negative or []
+                return edge.Query.RecommendBestScore(edge.RecommendQuery(wanted, unwanted), using)  # type: ignore[arg-type]
             case models.FormulaQuery():
-                return edge.Formula(self.expression(query.formula))
+                return self.formula(query)
             case _:
                 raise TypeError(f"the embedded engine is not asked {type(query).__name__} here")
+
+    def formula(self, query: models.FormulaQuery) -> edge.Formula:
+        said = _FORMULAS.known([id(query)]).get(id(query))
+        if said is None:
+            said = query, edge.Formula(self.expression(query.formula))
+            _FORMULAS.keep({id(query): said})
+        return said[1]
 
     def filter(self, condition: models.Filter | None) -> edge.Filter | None:
         return None if condition is None else self._once(condition, _filter)

@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 from qdrant_client import models
 
-from lcse_plugins.edit import holistic_share, leaf_weights
+from lcse_plugins.calibrate import Calibration
+from lcse_plugins.config import ScoringConfig
+from lcse_plugins.edit import edits_nothing, holistic_share, leaf_weights
 from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
@@ -66,18 +69,41 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
     Raises:
         InvalidOption: an exponent, β or the tree is so large that no formula can hold it.
     """
-    tree, config, calibration = encoded.scored_tree, encoded.config, encoded.calibration
-    share = holistic_share(tree, config)
-    vectors = encoded.matrix if share else encoded.concept_vectors
+    vectors = encoded.matrix if holistic_share(encoded.scored_tree, encoded.config) else encoded.concept_vectors
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
-    scales = [float(length) if cosine else 1.0 for length in lengths]
+    query, threshold = _written(
+        encoded.scored_tree,
+        encoded.concepts,
+        tuple(lengths.tolist()),
+        encoded.calibration,
+        encoded.config,
+        cosine=cosine,
+        min_truth=min_truth,
+    )
+    return ScoreFormula(query, vectors, threshold)
+
+
+@lru_cache(maxsize=64)
+def _written(
+    tree: Query,
+    concepts: tuple[str, ...],
+    lengths: tuple[float, ...],
+    calibration: Calibration,
+    config: ScoringConfig,
+    *,
+    cosine: bool,
+    min_truth: float | None,
+) -> tuple[models.FormulaQuery, float | None]:
+    """The formula and its threshold. They are the same for every text of a query, so that the last ones are kept."""
+    share, unedited = holistic_share(tree, config), edits_nothing(tree, config)
+    scales = lengths if cosine else (1.0,) * len(lengths)
     terms = {
-        concept: evidence_of(place, scales[place], float(lengths[place]), encoded)
-        for place, concept in enumerate(encoded.concepts, start=int(share > 0.0))
+        concept: evidence_of(scales[place], lengths[place], calibration, place=place)
+        for place, concept in enumerate(concepts, start=int(share > 0.0))
     }
-    truth = None if encoded.edits_nothing and not min_truth else truth_term(tree, terms, config)
+    truth = None if unedited and not min_truth else truth_term(tree, terms, config)
     holistic, reach = times(share * scales[0], "$score[0]"), 2.0
-    if truth is None or encoded.edits_nothing:
+    if truth is None or unedited:
         score = holistic
     elif config.mode == "lcse":
         soft = mean_term([terms[concept] for concept in sorted(terms)])
@@ -90,13 +116,13 @@ def compile_formula(encoded: EncodedQuery, *, cosine: bool, min_truth: float | N
         largest = max(truth.reach, *(term.reach for term in terms.values()))
         reach += largest / calibration.beta + abs(calibration.mu)
     if not min_truth or truth is None:
-        return ScoreFormula(_checked(score, tree), vectors, None)
+        return _checked(score, tree), None
     lowered = min_truth * (1.0 - ROUNDING)
     demanded = math.log(lowered) - math.log1p(-lowered) - ROUNDING * max(term.reach for term in terms.values())
     excess = plus(truth.logit, -demanded)
     shortfall = plus(excess, negative(absolute(excess)))  # zero, exactly, where the truth suffices
     score = plus(score, times(PENALTY / 2.0, shortfall))
-    return ScoreFormula(_checked(score, tree), vectors, -reach)
+    return _checked(score, tree), -reach
 
 
 def _averaged(truth: Expression, terms: Mapping[str, Term], weights: Mapping[str, float]) -> Expression:

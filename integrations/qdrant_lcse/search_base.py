@@ -40,11 +40,11 @@ LARGEST_NESTED = 4000
 """`auto` nests if no more points than this are looked at: each candidate search is repeated for each similarity, which
 only pays where a round trip takes time."""
 
-BEAM, LEAST_BEAM, WIDE_BEAM = 512, 128, 1024
+BEAM, LEAST_BEAM, WIDE_BEAM = 512, 128, 2048
 """HNSW's beam for candidates, to be shared among the searches of a query; the least of one search; and that of one when
 the query affirms nothing, because graphs are built for near vectors."""
 
-SCANNED = 30_000
+SCANNED = 50_000
 """Points of a collection up to which such a query is searched without the graph: a scan takes no longer than a wide
 beam, and misses nothing."""
 
@@ -117,30 +117,31 @@ class LogicSearchBase(Generic[ClientT]):
         return (yield from run_in_lockstep(steps, collection=self.collection_name, options=options))
 
     def _choose_execution(self, encoded: EncodedQuery, schema: VectorSchema, options: Options, verify: bool) -> Steps:
-        searches = len(encoded.plan.search_vectors)
-        strategy = replace(self._strategy(encoded, schema, options, searches), verify_schema=verify)
-        if encoded.plan.linear is not None and not options.min_truth:
+        is_linear = encoded.plan.linear is not None and not options.min_truth
+        formula = None if is_linear else self._formula(encoded, schema, options)
+        strategy = replace(self._strategy(encoded, schema, options), verify_schema=verify)
+        if is_linear:
             return linear_steps(encoded, schema, options, strategy)
-        formula = self._formula(encoded, schema, options)
         if formula is None:
             return client_steps(encoded, schema, options, strategy)
         beam = (strategy.params and strategy.params.hnsw_ef) or 0
         looked_at = max(strategy.depth, (schema.points or 0) if strategy.exhaustive else beam)
-        small = len(formula.vectors) * searches * looked_at <= LARGEST_NESTED
+        small = len(formula.vectors) * len(strategy.searches) * looked_at <= LARGEST_NESTED
         saves_a_trip = small and not self.in_process
         execution: Literal["nested", "two-trip"] = "nested" if saves_a_trip else "two-trip"
         if self.execution == "nested" or self.execution == "two-trip":
             execution = self.execution
         return formula_steps(encoded, schema, options, strategy, formula=formula, execution=execution)
 
-    def _strategy(self, encoded: EncodedQuery, schema: VectorSchema, options: Options, searches: int) -> SearchStrategy:
-        depth = options.depth(searches)
+    def _strategy(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> SearchStrategy:
+        searches = encoded.plan.searches
+        depth = options.depth(len(searches))
         if self._local:  # local mode scans all points, and warns of parameters that it does not need
             # It also changes the last bits of the vectors with each search: equals must come from one.
             whole = max(options.candidates, SMALL) if options.exact else options.candidates
             if schema.points is not None and schema.points < whole:
                 depth = max(depth, whole)
-            return SearchStrategy(params=None, rescoring=None, exhaustive=True, depth=depth)
+            return SearchStrategy(searches=searches, params=None, rescoring=None, exhaustive=True, depth=depth)
         params = options.search_params
         if options.exact:
             params = (params or models.SearchParams()).model_copy(update={"exact": True})
@@ -148,9 +149,11 @@ class LogicSearchBase(Generic[ClientT]):
             scan = schema.points is not None and schema.points <= SCANNED
             params = models.SearchParams(exact=True) if scan else models.SearchParams(hnsw_ef=WIDE_BEAM)
         elif params is None:
-            beam = None if encoded.edits_nothing else max(LEAST_BEAM, BEAM // searches)
+            beam = None if encoded.edits_nothing else max(LEAST_BEAM, BEAM // len(searches))
             params = models.SearchParams(hnsw_ef=beam)
-        return SearchStrategy(params=params, rescoring=_OVER_ALL, exhaustive=bool(params.exact), depth=depth)
+        return SearchStrategy(
+            searches=searches, params=params, rescoring=_OVER_ALL, exhaustive=bool(params.exact), depth=depth
+        )
 
     def _formula(self, encoded: EncodedQuery, schema: VectorSchema, options: Options) -> ScoreFormula | None:
         """The score for the database to compute; None when it is to be computed here."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
+from lcse_plugins.calibrate import Calibration
 from lcse_plugins.config import ScoringConfig
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.query import And, Group, Plain, Query, fold
 from qdrant_lcse.expressions import (
@@ -98,16 +98,16 @@ class Evidence(Term):
         return Evidence(-self.high, -self.low, place=self.place, slope=-self.slope, offset=-self.offset)
 
 
-def evidence_of(place: int, scale: float, length: float, encoded: EncodedQuery) -> Evidence:
+def evidence_of(scale: float, length: float, calibration: Calibration, *, place: int) -> Evidence:
     """The evidence of one concept.
 
     Args:
-        place: Which of the formula's similarities is the concept's.
-        scale: What turns it into a dot product.
-        length: Length of the concept's vector.
-        encoded: The query, for μ and β.
+        scale: What turns its similarity into a dot product.
+        length: Length of its vector.
+        calibration: μ and β.
+        place: Which of the formula's similarities it is.
     """
-    mu, beta = encoded.calibration.mu, encoded.calibration.beta
+    mu, beta = calibration.mu, calibration.beta
     reach = beta * (abs(mu) + 1.001 * length)
     return Evidence(-reach, reach, place=place, slope=beta * scale, offset=-beta * mu)
 

@@ -48,7 +48,7 @@ CANDIDATES: Mapping[ExecutionChoice, Sequence[int]] = {
 }
 """How many points each way of scoring is asked to score; nesting repeats its searches and is not meant for many."""
 
-BEAMS = (100, 1_024, 4_096)
+BEAMS = (100, 2_048, 4_096)
 """HNSW beams for one negation, which is one search: that of a plain query, our own, and one that finds nearly all."""
 
 

@@ -254,7 +254,7 @@ def test_candidates_are_searched_as_asked(tmp_path: Path, monkeypatch: pytest.Mo
             assert all(one.filter == only for one in inner)
 
 
-@pytest.mark.parametrize(("most", "wanted"), [(len(VECTORS), (True, None)), (len(VECTORS) - 1, (False, 1024))])
+@pytest.mark.parametrize(("most", "wanted"), [(len(VECTORS), (True, None)), (len(VECTORS) - 1, (False, 2048))])
 @pytest.mark.parametrize("query", [~UMBRELLA, ~UMBRELLA & ~PERSON])
 def test_what_affirms_nothing_is_scanned_for_in_small_collections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: Any, most: int, wanted: Any
@@ -270,6 +270,25 @@ def test_what_affirms_nothing_is_scanned_for_in_small_collections(
         plain = LogicSearch(engine, "photos", LogicScorer(ENCODER, config=ScoringConfig(mode="holistic")))
         plain.query(query, limit=5)
         assert (sent[-1].params.exact, sent[-1].params.hnsw_ef) == (False, None)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("query", [UMBRELLA & PERSON, ~UMBRELLA & ~PERSON])
+def test_a_conjunction_is_one_search_by_the_least_product(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: Any, execution: Any
+) -> None:
+    (vectors,) = SCORER.encode(query).plan.searches
+    with EmbeddedClient(tmp_path) as engine:
+        fill(engine, "photos", VECTORS)
+        sent = watched(engine, monkeypatch)
+        LogicSearch(engine, "photos", SCORER, execution=execution).query(query, candidates=20, limit=5)
+        inner: Any = sent[0].prefetch[0].prefetch if execution == "nested" else sent[:1]  # type: ignore[index]
+        (searched,) = inner
+        assert isinstance(searched.query, models.RecommendQuery)
+        request = models.QueryRequest(query=searched.query, params=models.SearchParams(exact=True), limit=20)
+        (found,) = engine.query_batch_points("photos", [request])
+    least = (VECTORS @ vectors.T).min(axis=1)
+    np.testing.assert_allclose(least[[point.id for point in found.points]], np.sort(least)[::-1][:20], atol=1e-6)
 
 
 def test_one_negation_is_one_plain_search(client: QdrantClient, monkeypatch: pytest.MonkeyPatch) -> None:

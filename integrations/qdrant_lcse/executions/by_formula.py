@@ -52,12 +52,12 @@ def formula_steps(
     """
     plan = encoded.plan
     bounds = (plan.bounds or ()) if options.exact else ()
-    vectors = np.concatenate([plan.search_vectors, *(bound.vector[None, :] for bound in bounds)])
+    strategy = replace(strategy, searches=(*strategy.searches, *(bound.vector[None, :] for bound in bounds)))
     # The database leaves points near the demanded truth in doubt, so that places are counted here.
     paging = Paging(options, from_start=formula.threshold is not None)
     score_round = nested_round if execution == "nested" else two_trip_round
     while True:
-        points, last = yield from score_round(schema, paging.window, strategy, formula, vectors)
+        points, last = yield from score_round(schema, paging.window, strategy, formula)
         fit = with_vectors(schema, points)
         if strategy.verify_schema and not scores_fit_vectors(encoded, fit):
             raise StaleSchema

@@ -32,7 +32,7 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     Raises:
         StaleSchema: the similarities are not those of the vectors.
     """
-    most = strategy.depth * len(encoded.plan.search_vectors)
+    most = strategy.depth * len(strategy.searches)
     steps = search_steps(
         encoded,
         limit=options.end if options.exact else min(options.end, most + 1),
@@ -40,6 +40,7 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
         exact=options.exact,
         exhaustive=strategy.exhaustive,
         min_truth=options.min_truth,
+        searches=strategy.searches,
     )
     known: dict[PointId, Candidate | None] = {}
     step = advance(steps)
@@ -47,8 +48,8 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
         depth = step.depth if options.exact else strategy.depth
         answers = yield Searches(
             [
-                nearest(schema, row, options, params=strategy.params, limit=depth, with_vector=schema.with_vectors)
-                for row in step.vectors
+                nearest(schema, rows, options, params=strategy.params, limit=depth, with_vector=schema.with_vectors)
+                for rows in step.vectors
             ]
         )
         if strategy.verify_schema and not all(map(partial(_fits, schema), step.vectors, answers)):
@@ -70,11 +71,12 @@ def client_steps(encoded: EncodedQuery, schema: VectorSchema, options: Options, 
     return Hits(points, ranking.exact, ranking.parse, "client", find_ranking=lambda: ranking)
 
 
-def _fits(schema: VectorSchema, vector: FloatArray, points: Sequence[models.ScoredPoint]) -> bool:
-    """Whether the best point's similarity is about what its vector says."""
+def _fits(schema: VectorSchema, vectors: FloatArray, points: Sequence[models.ScoredPoint]) -> bool:
+    """Whether the best point's similarity is about what its vector says; of a search by several it is not known."""
     stored = schema.unit_vector_of(points[0]) if points else None
-    if stored is None:
+    if stored is None or vectors.size > len(stored):
         return True
+    vector = vectors.ravel()
     apart = points[0].score * schema.scale(vector) - float(vector @ stored)
     return abs(apart) <= QUANTISATION_TOLERANCE * float(np.linalg.norm(vector))
 

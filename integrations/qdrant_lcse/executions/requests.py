@@ -26,7 +26,7 @@ class ReturnedParts(TypedDict):
 
 def nearest(
     schema: VectorSchema,
-    vector: FloatArray,
+    vectors: FloatArray,
     options: Options,
     *,
     params: models.SearchParams | None,
@@ -35,9 +35,9 @@ def nearest(
     with_payload: WithPayload = False,
     with_vector: WithVectors = False,
 ) -> models.QueryRequest:
-    """A plain vector query for the points that pass the filter."""
+    """A query by a vector (d,), or by the least product with several (b, d), for the points that pass the filter."""
     return models.QueryRequest.model_construct(
-        query=models.NearestQuery.model_construct(nearest=vector.tolist()),
+        query=_vector_query(vectors),
         using=schema.vector_name,
         filter=options.query_filter,
         params=params,
@@ -50,22 +50,36 @@ def nearest(
 
 def prefetch(
     schema: VectorSchema,
-    vector: FloatArray,
+    vectors: FloatArray,
     *,
     params: models.SearchParams | None,
     limit: int,
     chosen: models.Filter | None = None,
     inner: list[models.Prefetch] | None = None,
 ) -> models.Prefetch:
-    """A plain vector query inside another one: over the points that pass a filter, or that inner ones find."""
+    """The same inside another query: over the points that pass a filter, or that inner queries find."""
     return models.Prefetch.model_construct(
-        query=models.NearestQuery.model_construct(nearest=vector.tolist()),
+        query=_vector_query(vectors),
         using=schema.vector_name,
         params=params,
         limit=limit,
         filter=chosen,
         prefetch=inner,
     )
+
+
+def _vector_query(vectors: FloatArray) -> models.NearestQuery | models.RecommendQuery:
+    """Points by their product with a vector, or by the least of those with several.
+
+    Qdrant knows the latter as recommendation by the best score: of a point with negative examples alone, that of the
+    one most like it counts, against it.
+    """
+    if vectors.size == vectors.shape[-1]:
+        return models.NearestQuery.model_construct(nearest=vectors.ravel().tolist())
+    opposite = models.RecommendInput.model_construct(
+        negative=(-vectors).tolist(), strategy=models.RecommendStrategy.BEST_SCORE
+    )
+    return models.RecommendQuery.model_construct(recommend=opposite)
 
 
 def formula_request(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from qdrant_client import models
 
-from lcse_plugins.encoders.protocol import FloatArray
 from qdrant_lcse.executions.requests import formula_request, nearest, prefetch
 from qdrant_lcse.executions.strategy import SearchStrategy
 from qdrant_lcse.formula import ScoreFormula
@@ -15,12 +14,12 @@ from qdrant_lcse.schema import VectorSchema
 __all__ = ["two_trip_round"]
 
 
-def two_trip_round(
-    schema: VectorSchema, options: Options, strategy: SearchStrategy, formula: ScoreFormula, vectors: FloatArray
-) -> Round:
-    """Search for candidates of each vector, then score them."""
+def two_trip_round(schema: VectorSchema, options: Options, strategy: SearchStrategy, formula: ScoreFormula) -> Round:
+    """Run the candidate searches, then score what they found."""
     depth = strategy.depth
-    found = yield Searches([nearest(schema, row, options, params=strategy.params, limit=depth) for row in vectors])
+    found = yield Searches(
+        [nearest(schema, vectors, options, params=strategy.params, limit=depth) for vectors in strategy.searches]
+    )
     last = [points[-1].score if len(points) >= depth else None for points in found]
     ids = list(dict.fromkeys(point.id for points in found for point in points))
     if not ids:
