@@ -26,7 +26,7 @@ from lcse_plugins.config import ScoringConfig
 from lcse_plugins.edit import edits_nothing, holistic_share
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import Concept, Not, Query, leaves, shape_of
-from lcse_plugins.tangents import conjunction_vectors
+from lcse_plugins.tangents import conjunction_searches
 from lcse_plugins.vantage import search_vectors
 
 __all__ = ["Bound", "Plan"]
@@ -94,18 +94,18 @@ class Plan:
     def searches(self) -> tuple[FloatArray, ...]:
         """The candidate searches for a database that ranks by the least of several products; (b, d) vectors of each.
 
-        Where all parts of a conjunction are wanted, or none is, a single search ranks them much as the score does.
-        Where some are and some are not, it stands beside the best two of `search_vectors`.
+        A conjunction takes one search for what is wanted and one for what is not. Where just one thing is wanted, a
+        single search stands beside the best two of `search_vectors`.
         """
-        joint = None
+        joint: tuple[FloatArray, ...] = ()
         if self.linear is None:
-            joint = conjunction_vectors(
+            joint = conjunction_searches(
                 self.tree, self.holistic, self.concept_vectors, calibration=self.calibration, config=self.config
             )
-        if joint is None:
+        if not joint:
             return tuple(self.search_vectors[:, None, :])
-        alike = len({negated for _, negated in leaves(self.tree)}) == 1
-        return (joint,) if alike else (joint, *self.search_vectors[:2, None, :])
+        wanted = sum(not negated for _, negated in leaves(self.tree))
+        return (*joint, *self.search_vectors[:2, None, :]) if wanted == 1 else joint
 
     def proves(self, kth_score: float, last_similarities: Sequence[float]) -> bool:
         """Whether no image beyond the ones seen can score above `kth_score`.

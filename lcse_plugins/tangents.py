@@ -2,12 +2,12 @@
 
 A score that is high only where several things hold at once falls off wherever one of them fails, each in its own
 direction: no single vector ranks as it does. But each part has a vector: the slope of the score where that part is in
-doubt and all others are certain. The smallest of an image's products with these ranks images much as the score does,
-because it is the failing part that counts. Vector databases can search that way; for those that cannot, `vantage`
-finds vectors that are searched for one by one.
+doubt. The smallest of an image's products with these ranks images much as the score does, because it is the failing
+part that counts. Vector databases can search that way; for those that cannot, `vantage` finds vectors that are searched
+for one by one.
 
-A product has no constant term, so that the parts have to be alike: all wanted, or none. Where they are not, the least
-product still finds what single vectors do not, of three parts and more.
+A product has no constant term, so only parts that are alike, all wanted or all unwanted, can be compared by it: what is
+wanted is searched for together, and what is unwanted apart from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lcse_plugins.logic import and_is_below_mean
 from lcse_plugins.query import And, Query, concepts, leaves, shape_of
 from lcse_plugins.vantage import MAX_VECTORS, slopes_at
 
-__all__ = ["conjunction_vectors"]
+__all__ = ["conjunction_searches"]
 
 SEEN, SEEN_IN_DOUBT = 3.0, 0.0
 """Logits of what is wanted where it is certain, and where it is in doubt."""
@@ -37,19 +37,19 @@ BELOW_ZERO, LEAST_BELOW = 1.5, 2.5
 """How many times as far below zero as that of a similarity of zero the logit of what is absent can be expected; with a
 small μ or β that is less, but not less than the second number."""
 
-LEAST_MIXED = 3
-"""Parts from which on a conjunction of wanted and unwanted ones is searched for this way: two have single vectors."""
 
-
-def conjunction_vectors(
+def conjunction_searches(
     tree: Query,
     holistic: FloatArray,
     concept_vectors: FloatArray,
     *,
     calibration: Calibration,
     config: ScoringConfig,
-) -> FloatArray | None:
-    """(m, d) unit vectors, the smallest product with which ranks images much as their scores; None if none are known.
+) -> tuple[FloatArray, ...]:
+    """Searches by the least product with (b, d) unit vectors, which find the best images; empty if none are known.
+
+    Where one thing is wanted and several are not, all are searched for together, which does not find all of the best.
+    For two parts that are not alike there is no search.
 
     Args:
         tree: Canonical query tree with logic in it.
@@ -58,28 +58,27 @@ def conjunction_vectors(
         calibration: μ and β.
         config: Mode and aggregation.
     """
-    if not _is_plain_conjunction(tree) or not and_is_below_mean(config):
-        return None
-    slopes = _slopes_in_doubt(shape_of(tree), calibration, config)
-    rows = holistic_share(tree, config) * holistic.astype(np.float64) + slopes @ concept_vectors.astype(np.float64)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / lengths, dtype=np.float32) if lengths.all() else None
-
-
-def _is_plain_conjunction(tree: Query) -> bool:
-    """Whether the tree joins single concepts, each named once, that can be searched for together."""
     signs = [negated for _, negated in leaves(tree)]
-    if not isinstance(tree, And) or not len(tree.children) == len(signs) == len(concepts(tree)) <= MAX_VECTORS:
-        return False
-    return len(set(signs)) == 1 or len(signs) >= LEAST_MIXED
+    joins_concepts = isinstance(tree, And) and len(tree.children) == len(signs) == len(concepts(tree)) <= MAX_VECTORS
+    if not joins_concepts or sorted(signs) == [False, True] or not and_is_below_mean(config):
+        return ()
+    text, rows = holistic_share(tree, config) * holistic.astype(np.float64), concept_vectors.astype(np.float64)
+    found = [text + slopes @ rows for slopes in _slopes_in_doubt(shape_of(tree), calibration, config)]
+    lengths = [np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in found]
+    if not all(length.all() for length in lengths):
+        return ()
+    return tuple(np.asarray(one / length, dtype=np.float32) for one, length in zip(found, lengths, strict=True))
 
 
 @lru_cache(maxsize=256)
-def _slopes_in_doubt(shape: Query, calibration: Calibration, config: ScoringConfig) -> NDArray[np.float64]:
-    """(m, m) slopes of the score by each concept's similarity, with one concept after the other in doubt."""
-    signs = [negated for _, negated in leaves(shape)]
+def _slopes_in_doubt(shape: Query, calibration: Calibration, config: ScoringConfig) -> tuple[NDArray[np.float64], ...]:
+    """For each search (b, m) slopes of the score by the concepts' similarities, one part after the other in doubt."""
+    unwanted = np.array([negated for _, negated in leaves(shape)])
     below = min(1.0, max(LEAST_BELOW, BELOW_ZERO * calibration.beta * calibration.mu) / -ABSENT)
-    certain = [below * ABSENT if negated else SEEN for negated in signs]
-    doubtful = [below * ABSENT_IN_DOUBT if negated else SEEN_IN_DOUBT for negated in signs]
-    points = np.where(np.eye(len(signs), dtype=bool), doubtful, certain)
-    return slopes_at(shape, points, calibration=calibration, config=config)
+    certain = np.where(unwanted, below * ABSENT, SEEN)
+    doubtful = np.where(unwanted, below * ABSENT_IN_DOUBT, SEEN_IN_DOUBT)
+    several_wanted = np.count_nonzero(~unwanted) > 1
+    kinds = [~unwanted, unwanted] if several_wanted and unwanted.any() else [np.ones_like(unwanted)]
+    others = ~np.eye(len(unwanted), dtype=bool)
+    points = [np.where(kind & others[kind], certain, doubtful) for kind in kinds]
+    return tuple(slopes_at(shape, logits, calibration=calibration, config=config) for logits in points)
