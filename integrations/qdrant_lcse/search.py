@@ -71,7 +71,7 @@ class LogicSearch(LogicSearchBase[BlockingClient]):
             with_payload: Which payload to return.
             with_vectors: Which vectors to return.
             search_params: How candidates are searched; by default with a beam of 512 shared among the searches, of
-                2,048 when the query affirms nothing (a collection of up to 50,000 points is then scanned), and as the
+                2,048 when the query affirms nothing (a collection of up to 40,000 points is then scanned), and as the
                 collection is set up when it states no logic.
             timeout: Seconds the server may take.
 

@@ -44,8 +44,8 @@ BEAM, LEAST_BEAM, WIDE_BEAM = 512, 128, 2048
 """HNSW's beam for candidates, to be shared among the searches of a query; the least of one search; and that of one when
 the query affirms nothing, because graphs are built for near vectors."""
 
-SCANNED = 50_000
-"""Points of a collection up to which such a query is searched without the graph: a scan takes no longer than a wide
+SCANNED = 40_000
+"""Points of a collection up to which such a query is searched without the graph: a scan takes about as long as a wide
 beam, and misses nothing."""
 
 SMALL = 5_000
@@ -117,11 +117,10 @@ class LogicSearchBase(Generic[ClientT]):
         return (yield from run_in_lockstep(steps, collection=self.collection_name, options=options))
 
     def _choose_execution(self, encoded: EncodedQuery, schema: VectorSchema, options: Options, verify: bool) -> Steps:
-        is_linear = encoded.plan.linear is not None and not options.min_truth
-        formula = None if is_linear else self._formula(encoded, schema, options)
         strategy = replace(self._strategy(encoded, schema, options), verify_schema=verify)
-        if is_linear:
+        if encoded.plan.linear is not None and not options.min_truth:
             return linear_steps(encoded, schema, options, strategy)
+        formula = self._formula(encoded, schema, options)
         if formula is None:
             return client_steps(encoded, schema, options, strategy)
         beam = (strategy.params and strategy.params.hnsw_ef) or 0
