@@ -27,7 +27,7 @@ from lcse_plugins.edit import edits_nothing, holistic_share
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import Concept, Not, Query, leaves, shape_of
 from lcse_plugins.tangents import conjunction_searches
-from lcse_plugins.vantage import search_vectors
+from lcse_plugins.vantage import combined, search_vectors
 
 __all__ = ["Bound", "Plan"]
 
@@ -72,13 +72,13 @@ class Plan:
         """Linear functions whose maximum is at least the score; None when none are known."""
         if edits_nothing(self.tree, self.config):
             return (Bound(np.asarray(self.holistic, dtype=np.float32), 0.0),)
-        rows = np.asarray(self.concept_vectors, dtype=np.float64)
-        ceilings = bool(np.linalg.norm(rows, axis=1).max() <= EDGE)
+        lengths = np.linalg.norm(self.concept_vectors.astype(np.float64), axis=1)
+        ceilings = bool(lengths.max() <= EDGE)
         found = bounds_of(shape_of(self.tree), self.calibration, self.config, ceilings=ceilings)
         if found is None:
             return None
-        base = holistic_share(self.tree, self.config) * np.asarray(self.holistic, dtype=np.float64)
-        vectors = (base + found.weights @ rows).astype(np.float32)
+        share = holistic_share(self.tree, self.config)
+        vectors = combined(found.weights, self.holistic, self.concept_vectors, share=share).astype(np.float32)
         return tuple(Bound(vector, offset) for vector, offset in zip(vectors, found.offsets.tolist(), strict=True))
 
     @cached_property

@@ -23,7 +23,7 @@ from lcse_plugins.edit import holistic_share
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.logic import and_is_below_mean
 from lcse_plugins.query import And, Query, concepts, leaves, shape_of
-from lcse_plugins.vantage import MAX_VECTORS, slopes_at
+from lcse_plugins.vantage import MAX_VECTORS, combined, slopes_at
 
 __all__ = ["conjunction_searches"]
 
@@ -62,8 +62,11 @@ def conjunction_searches(
     joins_concepts = isinstance(tree, And) and len(tree.children) == len(signs) == len(concepts(tree)) <= MAX_VECTORS
     if not joins_concepts or sorted(signs) == [False, True] or not and_is_below_mean(config):
         return ()
-    text, rows = holistic_share(tree, config) * holistic.astype(np.float64), concept_vectors.astype(np.float64)
-    found = [text + slopes @ rows for slopes in _slopes_in_doubt(shape_of(tree), calibration, config)]
+    share = holistic_share(tree, config)
+    found = [
+        combined(slopes, holistic, concept_vectors, share=share)
+        for slopes in _slopes_in_doubt(shape_of(tree), calibration, config)
+    ]
     lengths = [np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in found]
     if not all(length.all() for length in lengths):
         return ()

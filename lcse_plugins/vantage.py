@@ -22,7 +22,7 @@ from lcse_plugins.edit import holistic_share, score_tree
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import Group, Or, Query, concepts, fold, leaves, shape_of
 
-__all__ = ["MAX_VECTORS", "logic_at", "search_vectors", "slopes_at", "vantage_points"]
+__all__ = ["MAX_VECTORS", "combined", "logic_at", "search_vectors", "slopes_at", "vantage_points"]
 
 MAX_VECTORS = 12
 """Candidate vectors of one query: each is a search of its own."""
@@ -61,8 +61,15 @@ def search_vectors(
         config: Mode and aggregation.
     """
     slopes = _slopes(shape_of(tree), calibration, config)
-    rows = holistic_share(tree, config) * holistic.astype(np.float64) + slopes @ concept_vectors.astype(np.float64)
+    rows = combined(slopes, holistic, concept_vectors, share=holistic_share(tree, config))
     return np.asarray(_unlike(rows), dtype=np.float32)
+
+
+def combined(
+    weights: NDArray[np.float64], holistic: FloatArray, concept_vectors: FloatArray, *, share: float
+) -> NDArray[np.float64]:
+    """(b, d) vectors, whose products with an image are a share of its holistic similarity plus weighted other ones."""
+    return share * holistic.astype(np.float64) + weights @ concept_vectors.astype(np.float64)
 
 
 def logic_at(

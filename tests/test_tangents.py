@@ -92,8 +92,7 @@ def test_other_queries_are_searched_for_by_single_vectors(query: Query, config: 
     np.testing.assert_array_equal(np.concatenate(plan.searches), plan.search_vectors)
 
 
-def test_of_concepts_that_share_a_vector() -> None:
-    """Nothing is left of a vector that is taken from itself."""
+def test_vectors_without_a_direction_are_not_searched_for() -> None:
     encoded = LogicScorer(ENCODER, config=ScoringConfig(mode="factored")).encode(A & B)
     zero = type(encoded.plan)(
         encoded.tree,
