@@ -18,7 +18,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_lcse import LcseEmbeddings, LogicRetriever, logic_search_tool
 
 import lcse_plugins
-from lcse_plugins.encoders.images import walk_images
+from lcse_plugins.images.reading import walk_images
 
 BUNDLED = str(Path(lcse_plugins.__file__).parent / "demo_photos")
 

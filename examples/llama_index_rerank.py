@@ -19,7 +19,7 @@ from llama_index.core.schema import ImageNode, NodeWithScore
 from llama_index_lcse import EncoderEmbedding, LogicPostprocessor, LogicRetriever
 
 import lcse_plugins
-from lcse_plugins.labelled import LabelledImages, read_labels
+from lcse_plugins.calibrating.labelled import LabelledImages, read_labels
 
 
 def searches(photos: Sequence[Path]) -> dict[str, Callable[[str], list[NodeWithScore]]]:

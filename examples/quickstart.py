@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lcse_plugins
 from lcse_plugins import Candidate, LogicScorer, ScoringConfig, load_encoder
-from lcse_plugins.encoders.images import walk_images
+from lcse_plugins.images.reading import walk_images
 
 BUNDLED = Path(lcse_plugins.__file__).parent / "demo_photos"
 

@@ -30,35 +30,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lcse_plugins.calibrate import CLIP_PRESET as CLIP_PRESET
-    from lcse_plugins.calibrate import SIGLIP2_PRESET as SIGLIP2_PRESET
-    from lcse_plugins.calibrate import Calibration as Calibration
-    from lcse_plugins.calibrate import load_calibration as load_calibration
-    from lcse_plugins.config import DEFAULT_CONFIG as DEFAULT_CONFIG
-    from lcse_plugins.config import ScoringConfig as ScoringConfig
-    from lcse_plugins.edit import score_arrays as score_arrays
-    from lcse_plugins.encoded import EncodedQuery as EncodedQuery
+    from lcse_plugins.calibrating.fitting import fit_calibration as fit_calibration
+    from lcse_plugins.calibrating.unlabelled import estimate_calibration as estimate_calibration
     from lcse_plugins.encoders.protocol import Encoder as Encoder
     from lcse_plugins.encoders.protocol import concept_vectors as concept_vectors
     from lcse_plugins.encoders.registry import available_encoders as available_encoders
     from lcse_plugins.encoders.registry import load_encoder as load_encoder
     from lcse_plugins.errors import LcseError as LcseError
-    from lcse_plugins.fitting import fit_calibration as fit_calibration
     from lcse_plugins.images.cache import ImageVectorCache as ImageVectorCache
     from lcse_plugins.images.locations import ImageAccess as ImageAccess
     from lcse_plugins.index import ImageIndex as ImageIndex
     from lcse_plugins.index import IndexReport as IndexReport
     from lcse_plugins.parsing.cache import ParseCache as ParseCache
-    from lcse_plugins.parsing.cached import CachedParser as CachedParser
     from lcse_plugins.parsing.consult import Patience as Patience
     from lcse_plugins.parsing.grammar import GrammarParser as GrammarParser
     from lcse_plugins.parsing.grammar import parse as parse
     from lcse_plugins.parsing.hybrid import HybridParser as HybridParser
-    from lcse_plugins.parsing.openai_parser import OpenAIParser as OpenAIParser
+    from lcse_plugins.parsing.llm.cached import CachedParser as CachedParser
+    from lcse_plugins.parsing.llm.openai import OpenAIParser as OpenAIParser
     from lcse_plugins.parsing.result import Parse as Parse
     from lcse_plugins.parsing.result import Parser as Parser
-    from lcse_plugins.plan import Plan as Plan
-    from lcse_plugins.pool import VectorPool as VectorPool
     from lcse_plugins.query import And as And
     from lcse_plugins.query import Concept as Concept
     from lcse_plugins.query import Not as Not
@@ -72,38 +63,47 @@ if TYPE_CHECKING:
     from lcse_plugins.query import from_json as from_json
     from lcse_plugins.query import to_flat as to_flat
     from lcse_plugins.query import to_json as to_json
-    from lcse_plugins.regions import RegionPool as RegionPool
-    from lcse_plugins.regions import encode_regions as encode_regions
-    from lcse_plugins.results import Candidate as Candidate
-    from lcse_plugins.results import Ranked as Ranked
-    from lcse_plugins.results import Ranking as Ranking
+    from lcse_plugins.retrieval.plan import Plan as Plan
+    from lcse_plugins.retrieval.pool import VectorPool as VectorPool
+    from lcse_plugins.retrieval.sources import VectorSource as VectorSource
+    from lcse_plugins.retrieval.tiles import RegionPool as RegionPool
+    from lcse_plugins.retrieval.tiles import encode_regions as encode_regions
     from lcse_plugins.scorer import LogicScorer as LogicScorer
-    from lcse_plugins.search import VectorSource as VectorSource
-    from lcse_plugins.unlabelled import estimate_calibration as estimate_calibration
+    from lcse_plugins.scoring.calibration import CLIP_PRESET as CLIP_PRESET
+    from lcse_plugins.scoring.calibration import SIGLIP2_PRESET as SIGLIP2_PRESET
+    from lcse_plugins.scoring.calibration import Calibration as Calibration
+    from lcse_plugins.scoring.calibration import load_calibration as load_calibration
+    from lcse_plugins.scoring.config import DEFAULT_CONFIG as DEFAULT_CONFIG
+    from lcse_plugins.scoring.config import ScoringConfig as ScoringConfig
+    from lcse_plugins.scoring.edit import score_arrays as score_arrays
+    from lcse_plugins.scoring.encoded import EncodedQuery as EncodedQuery
+    from lcse_plugins.scoring.results import Candidate as Candidate
+    from lcse_plugins.scoring.results import Ranked as Ranked
+    from lcse_plugins.scoring.results import Ranking as Ranking
 
 _HOMES = {
-    "calibrate": ("CLIP_PRESET", "Calibration", "SIGLIP2_PRESET", "load_calibration"),
-    "config": ("DEFAULT_CONFIG", "ScoringConfig"),
-    "edit": ("score_arrays",),
-    "encoded": ("EncodedQuery",),
+    "scoring.calibration": ("CLIP_PRESET", "Calibration", "SIGLIP2_PRESET", "load_calibration"),
+    "scoring.config": ("DEFAULT_CONFIG", "ScoringConfig"),
+    "scoring.edit": ("score_arrays",),
+    "scoring.encoded": ("EncodedQuery",),
     "encoders.protocol": ("Encoder", "concept_vectors"),
     "encoders.registry": ("available_encoders", "load_encoder"),
     "errors": ("LcseError",),
-    "fitting": ("fit_calibration",),
+    "calibrating.fitting": ("fit_calibration",),
     "images.cache": ("ImageVectorCache",),
     "images.locations": ("ImageAccess",),
     "index": ("ImageIndex", "IndexReport"),
     "parsing.cache": ("ParseCache",),
-    "parsing.cached": ("CachedParser",),
+    "parsing.llm.cached": ("CachedParser",),
     "parsing.consult": ("Patience",),
     "parsing.grammar": ("GrammarParser", "parse"),
     "parsing.hybrid": ("HybridParser",),
-    "parsing.openai_parser": ("OpenAIParser",),
+    "parsing.llm.openai": ("OpenAIParser",),
     "parsing.result": ("Parse", "Parser"),
-    "plan": ("Plan",),
-    "pool": ("VectorPool",),
-    "regions": ("RegionPool", "encode_regions"),
-    "unlabelled": ("estimate_calibration",),
+    "retrieval.plan": ("Plan",),
+    "retrieval.pool": ("VectorPool",),
+    "retrieval.tiles": ("RegionPool", "encode_regions"),
+    "calibrating.unlabelled": ("estimate_calibration",),
     "query": (
         "And",
         "Concept",
@@ -119,9 +119,9 @@ _HOMES = {
         "to_flat",
         "to_json",
     ),
-    "results": ("Candidate", "Ranked", "Ranking"),
+    "scoring.results": ("Candidate", "Ranked", "Ranking"),
     "scorer": ("LogicScorer",),
-    "search": ("VectorSource",),
+    "retrieval.sources": ("VectorSource",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _NEED_AN_EXTRA = {"OpenAIParser"}

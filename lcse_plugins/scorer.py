@@ -15,21 +15,21 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.arguments import check_limits
-from lcse_plugins.calibrate import Calibration, load_calibration
-from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
-from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.encoders.lru_cache import Recent
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import CalibrationError, EncoderError, InvalidCandidate, LcseError, QueryError
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, read_with, taken_whole
-from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import Query, canonical, concepts, describe, is_tree, ordered
-from lcse_plugins.recent import Recent
-from lcse_plugins.results import Candidate, Ranking
-from lcse_plugins.search import VectorSource, rank_pool, search_source
+from lcse_plugins.retrieval.pool import VectorPool
+from lcse_plugins.retrieval.sources import VectorSource, rank_pool, search_source
+from lcse_plugins.scoring.arguments import check_limits
+from lcse_plugins.scoring.calibration import Calibration, load_calibration
+from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
+from lcse_plugins.scoring.encoded import EncodedQuery
+from lcse_plugins.scoring.results import Candidate, Ranking
 
 __all__ = ["Candidates", "LogicScorer"]
 

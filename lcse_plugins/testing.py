@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lcse_plugins.arguments import pictures_of, texts_of
-from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import EncoderError
-from lcse_plugins.results import Candidate
+from lcse_plugins.scoring.arguments import pictures_of, texts_of
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.results import Candidate
 
 __all__ = ["ToyEncoder", "toy_gallery"]
 

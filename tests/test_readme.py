@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lcse_plugins.bench.readme_tables import filled
-from lcse_plugins.cli import COMMANDS
+from lcse_plugins.cli.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

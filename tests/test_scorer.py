@@ -32,8 +32,6 @@ from lcse_plugins import (
     parse,
     score_arrays,
 )
-from lcse_plugins import pool as pool_module
-from lcse_plugins.config import Mode
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import (
     CalibrationError,
@@ -45,9 +43,11 @@ from lcse_plugins.errors import (
     QueryError,
     UnknownEncoder,
 )
-from lcse_plugins.evidence import ConceptEvidence
-from lcse_plugins.pool import BLOCK, top_indices
 from lcse_plugins.query import concepts
+from lcse_plugins.retrieval import pool as pool_module
+from lcse_plugins.retrieval.pool import BLOCK, top_indices
+from lcse_plugins.scoring.config import Mode
+from lcse_plugins.scoring.evidence import ConceptEvidence
 from lcse_plugins.testing import ToyEncoder, toy_gallery
 from tests.strategies import trees
 

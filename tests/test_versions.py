@@ -7,7 +7,7 @@ from importlib import metadata
 import pytest
 
 from lcse_plugins.errors import MissingExtra
-from lcse_plugins.hosting.versions import check_versions
+from lcse_plugins.hosts.versions import check_versions
 
 REQUIRED = [
     "numpy>=99",

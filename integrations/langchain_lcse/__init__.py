@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from lcse_plugins.errors import MissingExtra
-from lcse_plugins.hosting.versions import check_versions
+from lcse_plugins.hosts.versions import check_versions
 
 try:
     import langchain_core as _langchain_core  # noqa: F401
@@ -19,12 +19,12 @@ except ImportError as error:
 else:
     check_versions("langchain_lcse", "langchain")
 
-from langchain_lcse.compressor import LogicCompressor
+from langchain_lcse.document_compressors import LogicCompressor
 from langchain_lcse.embeddings import LcseEmbeddings
 from langchain_lcse.parser_chain import query_parser_chain
-from langchain_lcse.retriever import LogicRetriever
-from langchain_lcse.tool import logic_search_tool
-from lcse_plugins.hosting.account import METADATA_KEY
+from langchain_lcse.retrievers import LogicRetriever
+from langchain_lcse.tools import logic_search_tool
+from lcse_plugins.hosts.result_metadata import METADATA_KEY
 
 __all__ = [
     "METADATA_KEY",

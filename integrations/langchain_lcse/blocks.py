@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from langchain_core.documents import Document
 
 from lcse_plugins.errors import ImageError, InvalidOption
-from lcse_plugins.hosting.account import METADATA_KEY
+from lcse_plugins.hosts.result_metadata import METADATA_KEY
 from lcse_plugins.images.locations import ImageAccess, ImageLocation, is_web_url, read_image
 from lcse_plugins.images.thumbnails import SMALLEST_SIDE, jpeg_thumbnail
 from lcse_plugins.query import format_query, from_json

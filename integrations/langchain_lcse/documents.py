@@ -8,10 +8,10 @@ from pathlib import Path
 from langchain_core.documents import Document
 
 from lcse_plugins.errors import LcseError
-from lcse_plugins.hosting.account import METADATA_KEY, Accounts, Fetched
-from lcse_plugins.hosting.payloads import read_payload
+from lcse_plugins.hosts.payloads import read_payload
+from lcse_plugins.hosts.result_metadata import METADATA_KEY, Accounts, Fetched
 from lcse_plugins.images.keys import place_in
-from lcse_plugins.results import Candidate, Ranking
+from lcse_plugins.scoring.results import Candidate, Ranking
 
 __all__ = ["SCORE_KEY", "document_of", "ranked_documents", "without_evidence"]
 

@@ -8,14 +8,14 @@ from typing import Literal, get_args
 
 from langchain_core.embeddings import Embeddings
 
-from lcse_plugins.arguments import check_count, pictures_of, texts_of
-from lcse_plugins.batches import batched
+from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.hosting.pictures import open_image
+from lcse_plugins.hosts.pictures import open_image
 from lcse_plugins.images.keys import named_picture
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from lcse_plugins.scoring.arguments import check_count, pictures_of, texts_of
 
 __all__ = ["LcseEmbeddings"]
 

@@ -17,10 +17,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from lcse_plugins.errors import InvalidOption, ParserOutputError
 from lcse_plugins.parsing.consult import HOST_PATIENCE, Patience, Question
-from lcse_plugins.parsing.llm import LLMQueryParser, OnError
+from lcse_plugins.parsing.llm.parser import LLMQueryParser, OnError
+from lcse_plugins.parsing.llm.schema import SCHEMA_VERSION, WireQuery, complaint
 from lcse_plugins.parsing.prompt import Prompt, load_prompt
 from lcse_plugins.parsing.result import Parser
-from lcse_plugins.parsing.schema import SCHEMA_VERSION, WireQuery, complaint
 from lcse_plugins.parsing.service.model_identity import model_identity
 from lcse_plugins.query import Query
 

@@ -13,11 +13,11 @@ from langchain_lcse.images import image_location
 from langchain_lcse.sources.known_stores import facts_of, read_vectors
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import InvalidCandidate, InvalidOption, LcseError
-from lcse_plugins.hosting.stored_vectors import usable_vector
+from lcse_plugins.hosts.stored_vectors import usable_vector
+from lcse_plugins.hosts.text_vectors import StoredResult, TextVectorCheck
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
-from lcse_plugins.images.text_vectors import StoredResult, TextVectorCheck
-from lcse_plugins.results import Ranking
+from lcse_plugins.scoring.results import Ranking
 
 __all__ = ["DocumentVectors", "VectorFunction", "cache_for"]
 

@@ -8,7 +8,7 @@ they are scored with; `DatabaseRetriever` lets a Qdrant collection score; `Llama
 """
 
 from lcse_plugins.errors import MissingExtra
-from lcse_plugins.hosting.versions import check_versions
+from lcse_plugins.hosts.versions import check_versions
 
 try:
     import llama_index.core  # noqa: F401
@@ -17,7 +17,7 @@ except ImportError as error:
 else:
     check_versions("llama_index_lcse", "llama-index")
 
-from lcse_plugins.hosting.account import METADATA_KEY
+from lcse_plugins.hosts.result_metadata import METADATA_KEY
 from llama_index_lcse.database import DatabaseRetriever
 from llama_index_lcse.embedding import EncoderEmbedding
 from llama_index_lcse.llm_parser import LlamaIndexParser

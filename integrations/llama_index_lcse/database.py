@@ -12,16 +12,16 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, ImageNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
-from lcse_plugins.arguments import check_limits
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
-from lcse_plugins.hosting.account import Accounts
-from lcse_plugins.hosting.logic_queries import DatabaseQueries, LogicQueries
-from lcse_plugins.hosting.payloads import read_payload
+from lcse_plugins.hosts.logic_queries import DatabaseQueries, LogicQueries
+from lcse_plugins.hosts.payloads import read_payload
+from lcse_plugins.hosts.result_metadata import Accounts
+from lcse_plugins.hosts.text_vectors import TextVectorCheck
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.keys import holds_picture, named_picture, picture_in
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url
-from lcse_plugins.images.text_vectors import TextVectorCheck
-from lcse_plugins.results import Ranked, Ranking
+from lcse_plugins.scoring.arguments import check_limits
+from lcse_plugins.scoring.results import Ranked, Ranking
 from llama_index_lcse.node_copies import packed
 from llama_index_lcse.node_ranking import stored_result
 

@@ -13,9 +13,9 @@ from llama_index.core.schema import ImageType
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.hosting.checked_options import CheckedOptions
-from lcse_plugins.hosting.made_once import MadeOnce
-from lcse_plugins.hosting.pictures import open_image
+from lcse_plugins.hosts.checked_options import CheckedOptions
+from lcse_plugins.hosts.made_once import MadeOnce
+from lcse_plugins.hosts.pictures import open_image
 from lcse_plugins.images.locations import DEFAULT_ACCESS
 from lcse_plugins.off_loop import compute
 from llama_index_lcse.fields import AccessField, EncoderField, encoder_name, without_class_name

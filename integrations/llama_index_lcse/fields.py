@@ -11,12 +11,12 @@ from llama_index.core.bridge.pydantic import BeforeValidator, PlainSerializer
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from pydantic import SkipValidation
 
-from lcse_plugins.calibrate import Calibration, load_calibration
-from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.images.locations import ImageAccess
 from lcse_plugins.parsing.result import Parser
+from lcse_plugins.scoring.calibration import Calibration, load_calibration
+from lcse_plugins.scoring.config import ScoringConfig
 from llama_index_lcse.node_images import VectorLookup
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from llama_index.core.schema import BaseNode, ImageNode, NodeWithScore, TextNode
 
-from lcse_plugins.hosting.account import METADATA_KEY, Account
+from lcse_plugins.hosts.result_metadata import METADATA_KEY, Account
 
 if TYPE_CHECKING:
     _Mixed = TextNode

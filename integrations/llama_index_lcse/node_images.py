@@ -12,7 +12,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError, InvalidOption
-from lcse_plugins.hosting.stored_vectors import usable_vector
+from lcse_plugins.hosts.stored_vectors import usable_vector
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.keys import picture_in
 from lcse_plugins.images.locations import ImageAccess, ImageLocation

@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 
 from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, NodeWithScore
 
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
-from lcse_plugins.hosting.account import Accounts, Fetched, fetched_by
-from lcse_plugins.hosting.reranking import OnMissing, kept_last, rank_found
+from lcse_plugins.hosts.reranking import OnMissing, kept_last, rank_found
+from lcse_plugins.hosts.result_metadata import Accounts, Fetched, fetched_by
+from lcse_plugins.hosts.text_vectors import StoredResult, TextVectorCheck
 from lcse_plugins.images.locations import location_name
-from lcse_plugins.images.text_vectors import StoredResult, TextVectorCheck
+from lcse_plugins.scoring.encoded import EncodedQuery
 from llama_index_lcse.node_copies import finite, packed
 from llama_index_lcse.node_images import is_image, picture_of
 

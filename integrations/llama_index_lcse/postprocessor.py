@@ -16,20 +16,20 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from lcse_plugins.config import DEFAULT_CONFIG
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import ImageError, QueryError
-from lcse_plugins.hosting.checked_options import CheckedOptions, Count, OptionalCount
-from lcse_plugins.hosting.made_once import MadeOnce
-from lcse_plugins.hosting.reranking import OnMissing
+from lcse_plugins.hosts.checked_options import CheckedOptions, Count, OptionalCount
+from lcse_plugins.hosts.made_once import MadeOnce
+from lcse_plugins.hosts.reranking import OnMissing
+from lcse_plugins.hosts.text_vectors import TextVectorCheck
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS
-from lcse_plugins.images.text_vectors import TextVectorCheck
 from lcse_plugins.off_loop import compute
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.config import DEFAULT_CONFIG
+from lcse_plugins.scoring.encoded import EncodedQuery
 from llama_index_lcse.fields import (
     AccessField,
     CalibrationField,
@@ -67,7 +67,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         >>> engine = index.as_query_engine(similarity_top_k=100, node_postprocessors=[reranker])
 
     Results are new nodes; those given stay as they are. `metadata["lcse"]` of each says why it stands where it does
-    (an `Account` of `lcse_plugins.hosting.account`; a node that could not be ranked says why under `missing`) and is
+    (an `Account` of `lcse_plugins.hosts.result_metadata`; a node that could not be ranked says why under `missing`) and is
     kept out of the text for LLMs and embeddings, and out of the hash by which results are fused. Nodes given twice
     are ranked twice. The scores nodes come with are not used: they may be missing or NaN. Scores are no cosines: for a
     threshold use `min_truth`.

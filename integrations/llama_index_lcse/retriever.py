@@ -15,8 +15,8 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.scoring.encoded import EncodedQuery
 from llama_index_lcse.embedding import EncoderEmbedding
 from llama_index_lcse.node_images import VectorLookup
 from llama_index_lcse.postprocessor import LogicPostprocessor

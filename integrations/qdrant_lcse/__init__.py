@@ -7,7 +7,7 @@ the ways. `formula` writes a score as Qdrant's formula, `ingest` fills collectio
 from __future__ import annotations
 
 from lcse_plugins.errors import MissingExtra
-from lcse_plugins.hosting.versions import check_versions
+from lcse_plugins.hosts.versions import check_versions
 
 try:
     import qdrant_client as _qdrant_client  # noqa: F401
@@ -16,7 +16,7 @@ except ImportError as error:
 else:
     check_versions("qdrant_lcse", "qdrant")
 
-from lcse_plugins.hosting.payloads import StoredText, read_langchain_payload, read_llama_index_payload
+from lcse_plugins.hosts.payloads import StoredText, read_langchain_payload, read_llama_index_payload
 from qdrant_lcse.formula import ScoreFormula, compile_formula
 from qdrant_lcse.hits import Execution, Hits
 from qdrant_lcse.ingest import IngestReport, index_images

@@ -10,8 +10,8 @@ import qdrant_edge as edge
 from pydantic import TypeAdapter
 from qdrant_client import models
 
+from lcse_plugins.encoders.lru_cache import Recent
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.recent import Recent
 
 __all__ = ["from_edge_points", "from_edge_record", "to_edge_payload", "to_edge_request"]
 

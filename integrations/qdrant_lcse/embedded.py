@@ -23,7 +23,7 @@ from qdrant_client import models
 from qdrant_client.http.models import QueryResponse
 
 from lcse_plugins.errors import CollectionError, InvalidOption, MissingExtra
-from lcse_plugins.hosting.versions import check_versions
+from lcse_plugins.hosts.versions import check_versions
 
 try:
     import qdrant_edge as edge

@@ -6,7 +6,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from lcse_plugins.errors import CollectionError, LcseError, SearchUnavailable
-from lcse_plugins.hosting.refusals import is_refusal
+from lcse_plugins.hosts.refusals import is_refusal
 
 __all__ = ["translate_fault"]
 

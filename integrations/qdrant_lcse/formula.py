@@ -17,13 +17,13 @@ import numpy as np
 from pydantic import BaseModel
 from qdrant_client import models
 
-from lcse_plugins.calibrate import Calibration
-from lcse_plugins.config import ScoringConfig
-from lcse_plugins.edit import edits_nothing, holistic_share, leaf_weights
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.query import Query, leaves
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.config import ScoringConfig
+from lcse_plugins.scoring.edit import edits_nothing, holistic_share, leaf_weights
+from lcse_plugins.scoring.encoded import EncodedQuery
 from qdrant_lcse.expressions import Expression, absolute, negative, plus, times
 from qdrant_lcse.terms import Term, evidence_of, log_ratio, mean_term, truth_term
 

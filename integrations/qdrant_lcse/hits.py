@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 from qdrant_client import models
 
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.hosting.payloads import read_payload
+from lcse_plugins.hosts.payloads import read_payload
 from lcse_plugins.images.keys import place_in
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.pool import VectorPool
-from lcse_plugins.results import Candidate, Ranking
-from lcse_plugins.search import rank_pool
+from lcse_plugins.retrieval.pool import VectorPool
+from lcse_plugins.retrieval.sources import rank_pool
+from lcse_plugins.scoring.encoded import EncodedQuery
+from lcse_plugins.scoring.results import Candidate, Ranking
 
 __all__ = ["Execution", "Hits", "explain_points"]
 

@@ -15,12 +15,12 @@ from qdrant_client import QdrantClient, models
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lcse_plugins.arguments import check_count
-from lcse_plugins.batches import batched
-from lcse_plugins.encoders.images import content_hash, iter_images, walk_images
+from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import CollectionError, ImageError, InvalidOption
+from lcse_plugins.images.reading import content_hash, iter_images, walk_images
+from lcse_plugins.scoring.arguments import check_count
 from qdrant_lcse.faults import translate_fault
 from qdrant_lcse.schema import read_schema
 

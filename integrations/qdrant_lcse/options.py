@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, TypedDict
 
 from qdrant_client import models
 
-from lcse_plugins.arguments import check_count, check_limits, is_whole
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.scoring.arguments import check_count, check_limits, is_whole
 
 __all__ = ["Options", "QueryOptions", "WithPayload", "WithVectors"]
 

@@ -11,8 +11,8 @@ from qdrant_client import models
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import CollectionError
-from lcse_plugins.hosting.stored_vectors import usable_vector
-from lcse_plugins.tables import UNIT_TOLERANCE
+from lcse_plugins.hosts.stored_vectors import usable_vector
+from lcse_plugins.retrieval.tables import UNIT_TOLERANCE
 from qdrant_lcse.messages import Call
 
 __all__ = ["VectorSchema", "learn_schema", "read_schema"]

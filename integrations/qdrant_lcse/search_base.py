@@ -11,10 +11,10 @@ from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
 from qdrant_client.local.qdrant_local import QdrantLocal
 
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.errors import CollectionError, InvalidOption
 from lcse_plugins.query import Query
 from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.encoded import EncodedQuery
 from qdrant_lcse.executions.by_formula import formula_steps
 from qdrant_lcse.executions.client import client_steps
 from qdrant_lcse.executions.linear import linear_steps

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-from lcse_plugins.calibrate import Calibration
-from lcse_plugins.config import ScoringConfig
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.query import And, Group, Plain, Query, fold
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.config import ScoringConfig
 from qdrant_lcse.expressions import (
     Expression,
     absolute,

@@ -17,9 +17,9 @@ from lcse_plugins.bench.command_options import (
     used_calibration,
     vector_options,
 )
-from lcse_plugins.commands.options import file_to_write, json_option, print_json, progress_bar
-from lcse_plugins.config import DEFAULT_CONFIG, Mode, ScoringConfig
+from lcse_plugins.cli.options import file_to_write, json_option, print_json, progress_bar
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode, ScoringConfig
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.calibration_sweep import Sweep

@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 from lcse_plugins.bench.charts import heat_map, html_page, html_table, line_chart
 from lcse_plugins.bench.photographs import Progress
-from lcse_plugins.calibrate import Calibration
-from lcse_plugins.config import DEFAULT_CONFIG, ScoringConfig
+from lcse_plugins.calibrating.fitting import CalibrationFit, Objective, fit_calibration
+from lcse_plugins.calibrating.labelled import LabelledImages
+from lcse_plugins.calibrating.unlabelled import FEWEST_IMAGES, estimate_calibration
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
-from lcse_plugins.fitting import CalibrationFit, Objective, fit_calibration
-from lcse_plugins.labelled import LabelledImages
-from lcse_plugins.unlabelled import FEWEST_IMAGES, estimate_calibration
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
 
 __all__ = ["Sweep", "sweep_calibration", "sweep_page"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from lcse_plugins.commands.lazy_group import LazyGroup
+from lcse_plugins.cli.lazy_group import LazyGroup
 
 __all__ = ["bench"]
 

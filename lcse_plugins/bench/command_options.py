@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from lcse_plugins.commands.options import check_folder, encoder_option, json_option, load, print_json, progress_bar
+from lcse_plugins.cli.options import check_folder, encoder_option, json_option, load, print_json, progress_bar
 from lcse_plugins.errors import InvalidOption
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.photographs import Half
     from lcse_plugins.bench.remembering import RememberingEncoder
-    from lcse_plugins.calibrate import Calibration
+    from lcse_plugins.calibrating.labelled import LabelledImages
     from lcse_plugins.encoders.protocol import FloatArray
-    from lcse_plugins.labelled import LabelledImages
+    from lcse_plugins.scoring.calibration import Calibration
 
 __all__ = [
     "LabelledVectors",
@@ -55,7 +55,7 @@ class Run:
         rows: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Print what was found, and keep it where that was asked for: under `name` unless another was given."""
-        from lcse_plugins.bench.record import finite_json, write_result
+        from lcse_plugins.bench.reports import finite_json, write_result
 
         if self.as_json:
             print_json(finite_json(result))
@@ -79,7 +79,7 @@ class Model:
     def open(self) -> tuple[RememberingEncoder, Calibration | None]:
         """The encoder, and the calibration that the options give; None for its preset."""
         from lcse_plugins.bench.remembering import RememberingEncoder
-        from lcse_plugins.calibrate import Calibration, load_calibration
+        from lcse_plugins.scoring.calibration import Calibration, load_calibration
 
         if (self.mu is None) != (self.beta is None):
             raise click.UsageError("--mu and --beta go together")
@@ -114,7 +114,7 @@ class Labels:
     def read(self) -> LabelledImages:
         """The images of the half that was asked for."""
         from lcse_plugins.bench.photographs import half_of, take_images
-        from lcse_plugins.labelled import read_labels
+        from lcse_plugins.calibrating.labelled import read_labels
 
         labelled = read_labels(self.labels, images=self.images)
         if self.half is None:

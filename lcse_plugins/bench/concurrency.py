@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from lcse_plugins.bench.heartbeat import Pulse, with_heartbeat
 from lcse_plugins.bench.timing import random_vectors
-from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import MissingExtra
-from lcse_plugins.pool import VectorPool
+from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.testing import ToyEncoder
 
 if TYPE_CHECKING:

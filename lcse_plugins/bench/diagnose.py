@@ -19,11 +19,11 @@ from lcse_plugins.bench.operator_vectors import OperatorVectors, measure_operato
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.bench.phrasing import article, operator_answers, operator_tree, phrase
 from lcse_plugins.bench.rivals import MODES, make_rankers
-from lcse_plugins.calibrate import Calibration
+from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.labelled import LabelledImages
 from lcse_plugins.parsing.result import Parse, affirmative_text
+from lcse_plugins.scoring.calibration import Calibration
 
 __all__ = ["QUADRANTS", "TEXTS", "Diagnosis", "diagnose"]
 

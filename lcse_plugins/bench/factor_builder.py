@@ -21,8 +21,8 @@ import numpy as np
 from lcse_plugins.bench.factor_file import FactorSample
 from lcse_plugins.bench.factor_scenes import SCENES, Scene
 from lcse_plugins.bench.photographs import Progress, names_of
+from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.labelled import LabelledImages
 
 __all__ = ["PUBLISHED_COUNTS", "Detector", "build_factor"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lcse_plugins.arguments import check_count
+from lcse_plugins.calibrating.ranks import mid_ranks
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.ranks import mid_ranks
+from lcse_plugins.scoring.arguments import check_count
 
 __all__ = [
     "area_under_curve",

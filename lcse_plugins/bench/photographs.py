@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lcse_plugins.calibrating.labelled import LabelledImages, names_by_id
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption, LabelFileError
-from lcse_plugins.labelled import LabelledImages, names_by_id
-from lcse_plugins.regions import MANY_TILES, encode_regions
+from lcse_plugins.retrieval.tiles import MANY_TILES, encode_regions
 
 __all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "names_of", "region_vectors", "take_images"]
 

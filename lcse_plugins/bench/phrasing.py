@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.operator_tests import holds
+from lcse_plugins.calibrating.operator_tests import holds
 from lcse_plugins.query import And, Concept, Not, Or, Query
 
 __all__ = [

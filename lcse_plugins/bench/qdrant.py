@@ -29,11 +29,11 @@ from lcse_plugins.bench.qdrant_queries import (
     plain_query,
 )
 from lcse_plugins.bench.resampled import JITTER, WidenedEncoder, resample
-from lcse_plugins.encoders.images import walk_images
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.encoders.starter import StarterEncoder
 from lcse_plugins.errors import InvalidOption, MissingExtra
-from lcse_plugins.pool import VectorPool
+from lcse_plugins.images.reading import walk_images
+from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.scorer import LogicScorer
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import Concept, Query, describe
+from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.encoded import EncodedQuery
 
 if TYPE_CHECKING:
     from qdrant_client import models

@@ -16,11 +16,11 @@ from lcse_plugins.bench.command_options import (
     label_options,
     used_calibration,
 )
-from lcse_plugins.commands.options import file_to_write, progress_bar
+from lcse_plugins.cli.options import file_to_write, progress_bar
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.factor import Parses
-    from lcse_plugins.config import ScoringConfig
+    from lcse_plugins.scoring.config import ScoringConfig
 
 __all__ = ["factor", "factor_build", "negbench", "retention", "retrieval"]
 
@@ -238,7 +238,7 @@ def _configs(aggregators: bool) -> dict[str, ScoringConfig]:
     from dataclasses import replace
 
     from lcse_plugins.bench.rivals import MODES
-    from lcse_plugins.config import DEFAULT_CONFIG
+    from lcse_plugins.scoring.config import DEFAULT_CONFIG
 
     configs = dict(MODES)
     if aggregators:

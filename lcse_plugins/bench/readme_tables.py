@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lcse_plugins.bench.phrasing import OPERATORS
-from lcse_plugins.bench.record import read_result
+from lcse_plugins.bench.reports import read_result
 from lcse_plugins.bench.tables import number_text
 from lcse_plugins.errors import InvalidOption
 

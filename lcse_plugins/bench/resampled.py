@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.scoring.calibration import Calibration
 
 __all__ = ["JITTER", "WidenedEncoder", "resample"]
 

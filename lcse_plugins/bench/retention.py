@@ -16,12 +16,12 @@ import numpy as np
 from lcse_plugins.bench.metrics import spearman, standing_before
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.bench.rivals import MODES
-from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import read_with
 from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.calibration import Calibration
 
 __all__ = ["Retention", "measure_retention"]
 

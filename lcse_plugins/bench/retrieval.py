@@ -19,8 +19,8 @@ from lcse_plugins.bench.metrics import area_under_curve, best_first, precision_a
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, operator_answers, operator_tree, phrase
 from lcse_plugins.bench.rivals import Ranker
+from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.labelled import LabelledImages
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, read_with
 from lcse_plugins.query import Query, canonical, ordered

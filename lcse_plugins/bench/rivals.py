@@ -8,14 +8,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.calibrate import Calibration
-from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import canonical, leaves
-from lcse_plugins.regions import FEW_TILES, RegionPool
+from lcse_plugins.retrieval.pool import VectorPool
+from lcse_plugins.retrieval.tiles import FEW_TILES, RegionPool
 from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.config import ScoringConfig
 
 __all__ = ["MODES", "Ranker", "best_score", "make_rankers", "subtraction"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from lcse_plugins.bench.command_options import Run, common_options
-from lcse_plugins.commands.options import progress_bar
+from lcse_plugins.cli.options import progress_bar
 
 __all__ = ["concurrency", "qdrant", "timing"]
 

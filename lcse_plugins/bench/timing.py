@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from lcse_plugins.bench.photographs import Progress
-from lcse_plugins.calibrate import Calibration
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.pool import VectorPool
 from lcse_plugins.query import Concept, Query
+from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.testing import ToyEncoder
 
 __all__ = ["GOALS", "SIZES", "Timing", "random_vectors", "run", "table"]

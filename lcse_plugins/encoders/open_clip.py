@@ -14,13 +14,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lcse_plugins.arguments import check_count, pictures_of, texts_of
-from lcse_plugins.batches import batched
-from lcse_plugins.calibrate import CLIP_PRESET, SIGLIP2_PRESET, Calibration
+from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.checkpoints import load_checkpoint, weights_hash
-from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import EncoderError, InvalidOption, MissingExtra, ModelFileError, UnknownEncoder
+from lcse_plugins.images.reading import load_image
+from lcse_plugins.scoring.arguments import check_count, pictures_of, texts_of
+from lcse_plugins.scoring.calibration import CLIP_PRESET, SIGLIP2_PRESET, Calibration
 
 try:
     import open_clip  # type: ignore[import-untyped]

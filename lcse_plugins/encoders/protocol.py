@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, Union, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.arguments import texts_of
-from lcse_plugins.config import DEFAULT_TEMPLATES, ScoringConfig
+from lcse_plugins.scoring.arguments import texts_of
+from lcse_plugins.scoring.config import DEFAULT_TEMPLATES, ScoringConfig
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from lcse_plugins.calibrate import Calibration
+    from lcse_plugins.scoring.calibration import Calibration
 
 __all__ = ["Encoder", "FloatArray", "ImageSource", "concept_vectors"]
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lcse_plugins.arguments import check_count, pictures_of, texts_of
-from lcse_plugins.batches import batched
-from lcse_plugins.calibrate import Calibration
-from lcse_plugins.encoders.images import load_image
+from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import InvalidOption, ModelFileError
+from lcse_plugins.images.reading import load_image
+from lcse_plugins.scoring.arguments import check_count, pictures_of, texts_of
+from lcse_plugins.scoring.calibration import Calibration
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession  # type: ignore[import-untyped]

@@ -13,9 +13,8 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 from PIL.Image import Image
 
-from lcse_plugins.arguments import check_count, pictures_of
-from lcse_plugins.batches import batched
-from lcse_plugins.encoders.images import content_hash, load_image
+from lcse_plugins.encoders.batches import batched
+from lcse_plugins.encoders.lru_cache import Recent
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError
 from lcse_plugins.images.locations import (
@@ -26,7 +25,8 @@ from lcse_plugins.images.locations import (
     location_name,
     read_images,
 )
-from lcse_plugins.recent import Recent
+from lcse_plugins.images.reading import content_hash, load_image
+from lcse_plugins.scoring.arguments import check_count, pictures_of
 
 __all__ = ["ImageVectorCache"]
 

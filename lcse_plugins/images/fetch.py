@@ -13,9 +13,9 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from threading import Event, Timer
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
-from lcse_plugins.encoders.images import reason_of
 from lcse_plugins.errors import ImageError
 from lcse_plugins.images.locations import ImageAccess, location_name
+from lcse_plugins.images.reading import reason_of
 
 __all__ = ["fetch_image"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lcse_plugins.encoders.images import names_picture
 from lcse_plugins.images.locations import ImageLocation, is_web_url
+from lcse_plugins.images.reading import names_picture
 
 __all__ = ["FILE_KEYS", "IMAGE_KEYS", "holds_picture", "named_picture", "picture_in", "place_in"]
 

@@ -20,10 +20,10 @@ from typing import TypeAlias
 from urllib.parse import unquote_to_bytes, urlsplit
 from urllib.request import url2pathname
 
-from lcse_plugins.arguments import pictures_of
 from lcse_plugins.encoders.ahead import map_ahead
-from lcse_plugins.encoders.images import reason_of
 from lcse_plugins.errors import ImageError, InvalidOption
+from lcse_plugins.images.reading import reason_of
+from lcse_plugins.scoring.arguments import pictures_of
 
 __all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "location_name", "read_image", "read_images"]
 

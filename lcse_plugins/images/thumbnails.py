@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from io import BytesIO
 
-from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import ImageSource
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.images.reading import load_image
 
 __all__ = ["SMALLEST_SIDE", "jpeg_thumbnail"]
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from PIL.Image import Image
 
-from lcse_plugins.encoders.images import MIN_SIDE
+from lcse_plugins.images.reading import MIN_SIDE
 
 __all__ = ["FEW_TILES", "MANY_TILES", "TILES", "Tile", "TileChoice", "cut", "describe_tiles", "views"]
 

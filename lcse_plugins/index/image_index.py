@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import ImageError, IndexFileError
@@ -19,9 +18,10 @@ from lcse_plugins.images.tiles import TileChoice, describe_tiles
 from lcse_plugins.index.opening import RowType, check_encoder
 from lcse_plugins.index.store import IndexStore
 from lcse_plugins.index.update import IndexReport, update_index
-from lcse_plugins.pool import VectorPool
-from lcse_plugins.regions import RegionPool
-from lcse_plugins.results import Candidate
+from lcse_plugins.retrieval.pool import VectorPool
+from lcse_plugins.retrieval.tiles import RegionPool
+from lcse_plugins.scoring.encoded import EncodedQuery
+from lcse_plugins.scoring.results import Candidate
 
 __all__ = ["ImageIndex", "IndexReport"]
 

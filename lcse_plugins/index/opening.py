@@ -7,14 +7,14 @@ from typing import Literal
 
 import numpy as np
 
-from lcse_plugins.arguments import has_surrogates
-from lcse_plugins.encoders.images import content_hash
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import ImageError, IndexFileError
+from lcse_plugins.images.reading import content_hash
 from lcse_plugins.images.tiles import TILES, TileChoice, describe_tiles
 from lcse_plugins.index.files import TABLE_FILE, is_own_file
 from lcse_plugins.index.store import IndexStore
 from lcse_plugins.index.table import FileRecord, IndexMeta
+from lcse_plugins.scoring.arguments import has_surrogates
 
 __all__ = ["RowType", "check_encoder", "check_place", "open_or_create", "resolved_folder", "why_nothing"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import CalibrationError
-from lcse_plugins.regions import ViewScale, fit_view_scale
+from lcse_plugins.retrieval.tiles import ViewScale, fit_view_scale
 
 __all__ = ["IndexScale", "fit_index_scale"]
 

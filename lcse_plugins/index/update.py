@@ -12,18 +12,18 @@ from typing import get_args
 import numpy as np
 from PIL import Image
 
-from lcse_plugins.arguments import check_count, has_surrogates
 from lcse_plugins.encoders.ahead import map_ahead
-from lcse_plugins.encoders.images import MAX_BYTES, content_hash, load_image, reason_of, walk_images
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
+from lcse_plugins.images.reading import MAX_BYTES, content_hash, load_image, reason_of, walk_images
 from lcse_plugins.images.tiles import TILES, Tile, TileChoice, views
 from lcse_plugins.index.files import exclusive
 from lcse_plugins.index.opening import RowType, check_place, open_or_create, resolved_folder, why_nothing
 from lcse_plugins.index.scale import IndexScale, fit_index_scale
 from lcse_plugins.index.store import IndexStore
 from lcse_plugins.index.table import FileRecord
-from lcse_plugins.tables import UNIT_TOLERANCE
+from lcse_plugins.retrieval.tables import UNIT_TOLERANCE
+from lcse_plugins.scoring.arguments import check_count, has_surrogates
 
 __all__ = ["IndexReport", "update_index"]
 

@@ -18,10 +18,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from lcse_plugins.arguments import check_count
 from lcse_plugins.errors import InvalidOption, QueryError
 from lcse_plugins.forks import leave_to_parent, renew_when_forked
 from lcse_plugins.query import Query, from_json, to_json
+from lcse_plugins.scoring.arguments import check_count
 
 __all__ = ["CacheKey", "ParseCache"]
 

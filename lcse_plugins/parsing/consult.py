@@ -19,7 +19,7 @@ from lcse_plugins.parsing.service.reply_json import reply_text
 from lcse_plugins.query import Query
 
 if TYPE_CHECKING:
-    from lcse_plugins.parsing.schema import WireQuery
+    from lcse_plugins.parsing.llm.schema import WireQuery
 
 __all__ = [
     "DEFAULT_PATIENCE",

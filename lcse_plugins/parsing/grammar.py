@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lcse_plugins.parsing.boolean import read_explicit
 from lcse_plugins.parsing.english.reading import Reading, read_english
-from lcse_plugins.parsing.explicit import read_explicit
 from lcse_plugins.parsing.result import Parse, affirmative_text, check_text
 from lcse_plugins.query import And, Concept, Query, contradictions, format_query
 

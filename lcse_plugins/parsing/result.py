@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from lcse_plugins.arguments import check_unicode
 from lcse_plugins.errors import QueryError, QueryTooComplex
 from lcse_plugins.query import (
     MAX_TEXT,
@@ -21,6 +20,7 @@ from lcse_plugins.query import (
     to_flat,
     to_json,
 )
+from lcse_plugins.scoring.arguments import check_unicode
 
 __all__ = [
     "DetailedParser",

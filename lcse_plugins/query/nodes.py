@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeGuard, Union
 
-from lcse_plugins.arguments import check_unicode
 from lcse_plugins.errors import QueryError, QueryTooComplex
+from lcse_plugins.scoring.arguments import check_unicode
 
 __all__ = [
     "GROUPS",

@@ -16,8 +16,8 @@ from lcse_plugins import Concept, Query, canonical, parse
 from lcse_plugins.bench.cli import COMMANDS
 from lcse_plugins.bench.qdrant_queries import OPERATORS, worded
 from lcse_plugins.bench.readme_tables import filled, readme_tables
-from lcse_plugins.bench.record import read_result, write_result
-from lcse_plugins.cli import cli
+from lcse_plugins.bench.reports import read_result, write_result
+from lcse_plugins.cli.main import cli
 from lcse_plugins.errors import ImageError, InvalidOption
 from tests.bench.test_factor import LINE
 

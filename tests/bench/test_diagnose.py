@@ -16,9 +16,9 @@ from lcse_plugins.bench.charts import bar_chart, heat_map, html_table, line_char
 from lcse_plugins.bench.diagnose import Diagnosis, diagnose
 from lcse_plugins.bench.diagnose_page import diagnosis_page, diagnosis_text
 from lcse_plugins.bench.phrasing import article
+from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.labelled import LabelledImages
 from lcse_plugins.testing import ToyEncoder
 from tests.bench.worlds import CLASSES, toy_world
 

@@ -16,8 +16,8 @@ from lcse_plugins.bench.factor_builder import PUBLISHED_COUNTS, build_factor
 from lcse_plugins.bench.factor_file import FactorFile, FactorSample, draw_samples, read_factor, write_factor
 from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, article, operator_tree, phrase
 from lcse_plugins.bench.tables import factor_text
+from lcse_plugins.calibrating.labelled import LabelledImages, read_labels
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.labelled import LabelledImages, read_labels
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.query import And, Concept, Not, Or, Query, canonical, ordered
 from tests.bench.worlds import CLASSES, toy_world

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lcse_plugins.bench.readme_tables import TABLES, filled, readme_tables
-from lcse_plugins.bench.record import read_result
+from lcse_plugins.bench.reports import read_result
 
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).resolve().parents[2] / "README.md"

@@ -16,9 +16,9 @@ from lcse_plugins.bench.retention import measure_retention
 from lcse_plugins.bench.retrieval import draw_questions, measure_retrieval
 from lcse_plugins.bench.rivals import best_score, make_rankers, subtraction
 from lcse_plugins.bench.tables import retention_text, retrieval_text
+from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.protocol import concept_vectors
 from lcse_plugins.errors import EncoderError, ImageError, InvalidOption, LabelFileError
-from lcse_plugins.labelled import LabelledImages
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.testing import ToyEncoder
 from tests.bench.worlds import toy_world

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.labelled import LabelledImages
 from lcse_plugins.testing import ToyEncoder
 
 CLASSES = ("dog", "cat", "umbrella", "bench", "kite", "person")

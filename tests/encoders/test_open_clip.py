@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lcse_plugins.calibrate import CLIP_PRESET, SIGLIP2_PRESET
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import ImageError, InvalidOption, ModelFileError, UnknownEncoder
+from lcse_plugins.scoring.calibration import CLIP_PRESET, SIGLIP2_PRESET
 from tests.encoders.contract import refuses_what_is_no_list
 
 if TYPE_CHECKING:

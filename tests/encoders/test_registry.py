@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import lcse_plugins
-from lcse_plugins.calibrate import Calibration
 from lcse_plugins.encoders.registry import available_encoders, load_encoder
 from lcse_plugins.errors import InvalidOption, ModelFileError, UnknownEncoder
+from lcse_plugins.scoring.calibration import Calibration
 
 
 class OwnEncoder:

@@ -17,7 +17,7 @@ from langchain_lcse import LogicCompressor, LogicRetriever, logic_search_tool, q
 
 from lcse_plugins import LogicScorer, parse
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.parsing.schema import WireQuery, to_wire
+from lcse_plugins.parsing.llm.schema import WireQuery, to_wire
 from lcse_plugins.testing import ToyEncoder
 
 QUERY = "umbrella and no person"

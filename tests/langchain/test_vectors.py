@@ -30,7 +30,7 @@ def picture_documents(pictures: list[Path]) -> list[Document]:
 
 def encoded(encoder: ToyEncoder, pictures: list[Path]) -> np.ndarray:
     """The vectors the toy encoder gives the pictures' pixels."""
-    from lcse_plugins.encoders.images import load_image
+    from lcse_plugins.images.reading import load_image
 
     return encoder.encode_images([load_image(path) for path in pictures])
 

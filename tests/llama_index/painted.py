@@ -8,8 +8,8 @@ from io import BytesIO
 import numpy as np
 from PIL import Image
 
-from lcse_plugins.encoders.images import load_image
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
+from lcse_plugins.images.reading import load_image
 from lcse_plugins.testing import ToyEncoder
 
 COLOURS = {

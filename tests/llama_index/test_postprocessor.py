@@ -33,8 +33,8 @@ from lcse_plugins.errors import (
     QueryError,
     UnknownEncoder,
 )
-from lcse_plugins.parsing.cached import CachedParser
 from lcse_plugins.parsing.hybrid import HybridParser
+from lcse_plugins.parsing.llm.cached import CachedParser
 from lcse_plugins.parsing.result import Parser
 from lcse_plugins.testing import ToyEncoder
 from tests.llama_index.painted import GALLERY, PaintedEncoder

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from lcse_plugins.parsing.schema import encode
+from lcse_plugins.parsing.llm.schema import encode
 from lcse_plugins.query import Query
 
 JSON = {"content-type": "application/json"}

@@ -9,7 +9,7 @@ import pytest
 from lcse_plugins.errors import ParserOutputError
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.parsing.grounding.belief import ungrounded
-from lcse_plugins.parsing.openai_parser import OpenAIParser
+from lcse_plugins.parsing.llm.openai import OpenAIParser
 from lcse_plugins.parsing.prompt import load_prompt
 from lcse_plugins.query import And, Concept, Not, Or, Query, canonical, ordered
 from tests.llm.server import ScriptedServer

@@ -20,13 +20,13 @@ import pytest
 
 from lcse_plugins.errors import InvalidOption, ParserUnavailable
 from lcse_plugins.parsing.cache import ParseCache
-from lcse_plugins.parsing.cached import CachedParser
 from lcse_plugins.parsing.consult import Patience
 from lcse_plugins.parsing.hybrid import HybridParser
-from lcse_plugins.parsing.openai_parser import OpenAIParser
+from lcse_plugins.parsing.llm.cached import CachedParser
+from lcse_plugins.parsing.llm.openai import OpenAIParser
+from lcse_plugins.parsing.llm.schema import encode
 from lcse_plugins.parsing.prompt import load_prompt
 from lcse_plugins.parsing.result import DetailedParser, Parse
-from lcse_plugins.parsing.schema import encode
 from lcse_plugins.query import Concept, Query
 from tests.llm.conftest import QUICK
 from tests.llm.server import BreakOff, Fault, ScriptedServer, says, status

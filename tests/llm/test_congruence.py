@@ -13,8 +13,8 @@ from llama_index_lcse.llm_parser import LlamaIndexParser
 
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.parsing.grounding.belief import ungrounded
-from lcse_plugins.parsing.llm import LLMQueryParser
-from lcse_plugins.parsing.openai_parser import OpenAIParser
+from lcse_plugins.parsing.llm.openai import OpenAIParser
+from lcse_plugins.parsing.llm.parser import LLMQueryParser
 from lcse_plugins.parsing.prompt import load_prompt
 from lcse_plugins.query import Concept, Not, Query, canonical, from_flat, leaves
 from tests.llm.llama_http import HttpLLM

@@ -6,7 +6,7 @@ import pytest
 
 from lcse_plugins.parsing.grounding.belief import ungrounded
 from lcse_plugins.parsing.hybrid import HybridParser
-from lcse_plugins.parsing.openai_parser import OpenAIParser
+from lcse_plugins.parsing.llm.openai import OpenAIParser
 from lcse_plugins.parsing.prompt import load_prompt
 from lcse_plugins.query import Query
 from tests.llm.server import ScriptedServer

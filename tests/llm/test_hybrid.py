@@ -9,7 +9,7 @@ import pytest
 from lcse_plugins.errors import QuerySyntaxError
 from lcse_plugins.parsing.grammar import GrammarParser, parse
 from lcse_plugins.parsing.hybrid import HybridParser
-from lcse_plugins.parsing.openai_parser import OpenAIParser
+from lcse_plugins.parsing.llm.openai import OpenAIParser
 from lcse_plugins.parsing.result import DetailedParser
 from lcse_plugins.query import Concept, Query
 from tests.llm.conftest import QUICK

@@ -17,11 +17,11 @@ from langchain_lcse.parser_chain import QueryParserChain, query_parser_chain
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
 
 from lcse_plugins.errors import InvalidOption, ParserOutputError, ParserUnavailable
-from lcse_plugins.parsing.cached import CachedParser
 from lcse_plugins.parsing.consult import Patience
 from lcse_plugins.parsing.grammar import parse
+from lcse_plugins.parsing.llm.cached import CachedParser
+from lcse_plugins.parsing.llm.schema import encode
 from lcse_plugins.parsing.result import DetailedParser, Parse
-from lcse_plugins.parsing.schema import encode
 from lcse_plugins.query import Concept, Query, format_query
 from tests.llm.server import Hang, ScriptedServer, says, status
 

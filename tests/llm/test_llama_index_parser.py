@@ -12,11 +12,11 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index_lcse.llm_parser import LlamaIndexParser
 
 from lcse_plugins.errors import InvalidOption, ParserOutputError, ParserUnavailable
-from lcse_plugins.parsing.cached import CachedParser
 from lcse_plugins.parsing.consult import Patience
 from lcse_plugins.parsing.grammar import parse
+from lcse_plugins.parsing.llm.cached import CachedParser
+from lcse_plugins.parsing.llm.schema import encode
 from lcse_plugins.parsing.result import DetailedParser, Parse
-from lcse_plugins.parsing.schema import encode
 from lcse_plugins.query import Concept, Query
 from tests.llm.llama_http import HttpLLM
 from tests.llm.server import Hang, ScriptedServer, says, status

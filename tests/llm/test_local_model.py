@@ -14,14 +14,14 @@ import pytest
 from langchain_lcse.parser_chain import query_parser_chain
 from langchain_openai import ChatOpenAI
 
-from lcse_plugins.parsing.cached import CachedParser
 from lcse_plugins.parsing.consult import Patience, Question
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.parsing.grounding.belief import ungrounded
-from lcse_plugins.parsing.openai_parser import OpenAIParser
+from lcse_plugins.parsing.llm.cached import CachedParser
+from lcse_plugins.parsing.llm.openai import OpenAIParser
+from lcse_plugins.parsing.llm.schema import MAX_WIRE_NODES, WireQuery
 from lcse_plugins.parsing.prompt import load_prompt
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.parsing.schema import MAX_WIRE_NODES, WireQuery
 from tests.conftest import ROOT
 from tests.llm.local_model import model_file
 

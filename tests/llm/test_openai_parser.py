@@ -25,10 +25,10 @@ import pytest
 from lcse_plugins.errors import InvalidOption, ParserOutputError, ParserUnavailable, QueryError
 from lcse_plugins.parsing.consult import MAX_QUESTION, Patience
 from lcse_plugins.parsing.grammar import parse
-from lcse_plugins.parsing.openai_parser import OpenAIParser
+from lcse_plugins.parsing.llm.openai import OpenAIParser
+from lcse_plugins.parsing.llm.schema import SCHEMA_VERSION, encode
 from lcse_plugins.parsing.prompt import load_prompt
 from lcse_plugins.parsing.result import DetailedParser, Parse
-from lcse_plugins.parsing.schema import SCHEMA_VERSION, encode
 from lcse_plugins.query import Concept, Query
 from tests.llm.conftest import QUICK
 from tests.llm.server import BreakOff, Drip, DripHead, Fault, Flood, Hang, ScriptedServer, Send, says, status
@@ -511,8 +511,8 @@ def test_a_client_closed_by_another_thread_is_opened_again(server: ScriptedServe
 
 AFTER_THE_MAIN_THREAD = """
 import asyncio, sys, threading
-from lcse_plugins.parsing.cached import CachedParser
-from lcse_plugins.parsing.openai_parser import OpenAIParser
+from lcse_plugins.parsing.llm.cached import CachedParser
+from lcse_plugins.parsing.llm.openai import OpenAIParser
 
 parser = CachedParser(OpenAIParser("m", base_url=sys.argv[1], on_error="raise"), ":memory:")
 

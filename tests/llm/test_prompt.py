@@ -9,8 +9,8 @@ import pytest
 
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.parsing.grounding.belief import locate, ungrounded
+from lcse_plugins.parsing.llm.schema import decode, encode
 from lcse_plugins.parsing.prompt import Example, load_prompt
-from lcse_plugins.parsing.schema import decode, encode
 from lcse_plugins.query import concepts
 from tests.llm.server import asked_about
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcse_plugins.errors import ParserOutputError, QueryTooComplex
-from lcse_plugins.parsing.schema import (
+from lcse_plugins.parsing.llm.schema import (
     MAX_CONCEPT,
     MAX_WIRE_NODES,
     WireFlat,

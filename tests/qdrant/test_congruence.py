@@ -16,10 +16,10 @@ from qdrant_client.hybrid import formula
 from qdrant_lcse import Hits, LogicSearch
 
 from lcse_plugins import LogicScorer, Query, VectorPool
-from lcse_plugins.config import Aggregator, Mode, ScoringConfig
 from lcse_plugins.query import canonical, has_logic
-from lcse_plugins.vantage import MAX_VECTORS
-from tests.qdrant.backends import ENCODER, OPERATORS, SCORER, SERVER, Client, fill, image_vectors, opened, random_trees
+from lcse_plugins.retrieval.candidates import MAX_VECTORS
+from lcse_plugins.scoring.config import Aggregator, Mode, ScoringConfig
+from tests.qdrant.data import ENCODER, OPERATORS, SCORER, SERVER, Client, fill, image_vectors, opened, random_trees
 
 EXHAUSTIVE = models.SearchParams(exact=True)
 POINTS = 5_000

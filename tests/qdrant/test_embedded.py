@@ -13,7 +13,7 @@ from qdrant_lcse import LogicSearch
 from qdrant_lcse.embedded import EmbeddedClient
 
 from lcse_plugins.errors import CollectionError, InvalidOption
-from tests.qdrant.backends import OPERATORS, SCORER, fill, image_vectors
+from tests.qdrant.data import OPERATORS, SCORER, fill, image_vectors
 
 PARAMS = models.VectorParams(size=4, distance=models.Distance.COSINE)
 THREADS = 8

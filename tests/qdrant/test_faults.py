@@ -16,7 +16,7 @@ from qdrant_lcse.embedded import EmbeddedClient
 
 from lcse_plugins import VectorPool
 from lcse_plugins.errors import CollectionError, SearchUnavailable
-from tests.qdrant.backends import OPERATORS, SCORER, Client, fill, image_vectors
+from tests.qdrant.data import OPERATORS, SCORER, Client, fill, image_vectors
 from tests.qdrant.served import Engine, served
 
 VECTORS = image_vectors(300)

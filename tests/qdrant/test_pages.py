@@ -12,7 +12,7 @@ from qdrant_lcse import LogicSearch
 from qdrant_lcse.embedded import EmbeddedClient
 
 from lcse_plugins import Calibration, LogicScorer, Query, VectorPool
-from tests.qdrant.backends import (
+from tests.qdrant.data import (
     CAR,
     DOG,
     ENCODER,

@@ -20,7 +20,7 @@ from qdrant_lcse.options import QueryOptions
 from lcse_plugins import Calibration, Concept, LogicScorer, Query, ScoringConfig, VectorPool
 from lcse_plugins.errors import CollectionError, InvalidOption
 from lcse_plugins.testing import ToyEncoder
-from tests.qdrant.backends import ENCODER, OPERATORS, PERSON, SCORER, UMBRELLA, fill, image_vectors
+from tests.qdrant.data import ENCODER, OPERATORS, PERSON, SCORER, UMBRELLA, fill, image_vectors
 
 VECTORS = image_vectors(120)
 BUT_NOT = UMBRELLA & ~PERSON

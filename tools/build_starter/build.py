@@ -31,8 +31,8 @@ from text_tower import TextTower, kept_pieces, load_teacher, shrink, teacher_voc
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from lcse_plugins.config import DEFAULT_TEMPLATES
 from lcse_plugins.encoders.starter import IMAGE_FILE, SHIPPED_MODEL, TEXT_FILE, VOCABULARY_FILE, build_tokenizer
+from lcse_plugins.scoring.config import DEFAULT_TEMPLATES
 
 SEED = 0
 STUDENT_LAYERS, TABLE_WIDTH = (0, 4, 5), 128

@@ -15,7 +15,7 @@ from heads import Concepts, TrainingSet
 from phrases import common_nouns, imagenet_names
 from torch import Tensor, nn
 
-from lcse_plugins.config import DEFAULT_TEMPLATES
+from lcse_plugins.scoring.config import DEFAULT_TEMPLATES
 
 TEMPLATES = (*DEFAULT_TEMPLATES, "{}", "there is a {}")
 CAPTIONS = 5

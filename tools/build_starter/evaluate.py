@@ -20,9 +20,9 @@ import numpy as np
 import onnxruntime
 from figures import caption_recall, detection, forced_choice, questions
 
-from lcse_plugins.config import ScoringConfig
 from lcse_plugins.encoders.protocol import concept_vectors
 from lcse_plugins.encoders.starter import SHIPPED_MODEL, StarterEncoder
+from lcse_plugins.scoring.config import ScoringConfig
 
 UNSEEN_WORDS = (
     "leash", "helmet", "beach", "sunset", "violin", "lighthouse", "castle", "waterfall", "penguin", "camel", "tent",

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.calibrate import Calibration
-from lcse_plugins.config import ScoringConfig
-from lcse_plugins.edit import score_arrays
 from lcse_plugins.query import Concept, Query
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.config import ScoringConfig
+from lcse_plugins.scoring.edit import score_arrays
 
 Floats = NDArray[np.floating[Any]]
 

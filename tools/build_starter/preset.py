@@ -11,9 +11,9 @@ import numpy as np
 from figures import PHRASINGS, Floats, Question, area_under_curve, forced_choice, questions, tree
 from numpy.typing import NDArray
 
-from lcse_plugins.calibrate import Calibration
-from lcse_plugins.config import Mode, ScoringConfig
-from lcse_plugins.edit import score_arrays
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.config import Mode, ScoringConfig
+from lcse_plugins.scoring.edit import score_arrays
 
 MUS = (0.12, 0.16, 0.20, 0.24, 0.28, 0.32, 0.36, 0.40)
 BETAS = (3.0, 5.0, 8.0, 12.0, 20.0, 30.0)

@@ -15,11 +15,11 @@ from langchain_lcse.sources.protocol import DocumentSource
 from langchain_lcse.sources.store import StoreSource
 from langchain_lcse.vectors import DocumentVectors, VectorFunction, cache_for
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.hosting.logic_queries import DatabaseQueries, LogicQueries
+from lcse_plugins.hosts.logic_queries import DatabaseQueries, LogicQueries
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import ImageAccess, ImageLocation
 from lcse_plugins.index import ImageIndex
-from lcse_plugins.pool import VectorPool
+from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.scorer import LogicScorer
 
 __all__ = ["Source", "choose_source"]

@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 from langchain_lcse.documents import document_of, ranked_documents
 from langchain_lcse.sources.protocol import WORDS, AcceptedArguments, SearchArguments
 from langchain_lcse.vectors import DocumentVectors
-from lcse_plugins.hosting.logic_queries import DatabaseQueries
-from lcse_plugins.results import Ranking
+from lcse_plugins.hosts.logic_queries import DatabaseQueries
+from lcse_plugins.scoring.results import Ranking
 
 __all__ = ["DatabaseSource"]
 

@@ -17,7 +17,7 @@ from langchain_core.vectorstores import VectorStore
 from numpy.typing import ArrayLike
 
 from lcse_plugins.errors import InvalidCandidate, LcseError, SearchUnavailable
-from lcse_plugins.hosting.refusals import is_refusal
+from lcse_plugins.hosts.refusals import is_refusal
 
 __all__ = ["KNOWN_STORES", "StoreFacts", "document_key", "facts_of", "read_vectors", "translated_errors"]
 

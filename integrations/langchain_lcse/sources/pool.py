@@ -8,11 +8,11 @@ from langchain_core.documents import Document
 
 from langchain_lcse.documents import document_of, ranked_documents
 from langchain_lcse.sources.protocol import AcceptedArguments, SearchArguments
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.off_loop import compute
-from lcse_plugins.pool import VectorPool
+from lcse_plugins.retrieval.pool import VectorPool
+from lcse_plugins.retrieval.sources import rank_pool
 from lcse_plugins.scorer import LogicScorer
-from lcse_plugins.search import rank_pool
+from lcse_plugins.scoring.encoded import EncodedQuery
 
 __all__ = ["PoolSource"]
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from langchain_core.documents import Document
 
-from lcse_plugins.arguments import check_count, check_limits
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.scoring.arguments import check_count, check_limits
 
 __all__ = ["WORDS", "AcceptedArguments", "DocumentSource", "SearchArguments"]
 

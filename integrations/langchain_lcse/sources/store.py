@@ -15,14 +15,14 @@ from langchain_lcse.documents import ranked_documents
 from langchain_lcse.sources.known_stores import StoreFacts, document_key, facts_of, translated_errors
 from langchain_lcse.sources.protocol import WORDS, AcceptedArguments, SearchArguments
 from langchain_lcse.vectors import DocumentVectors
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, LcseError
-from lcse_plugins.hosting.keywords import keywords
+from lcse_plugins.hosts.keywords import keywords
 from lcse_plugins.off_loop import compute
-from lcse_plugins.results import Candidate, Ranking
+from lcse_plugins.retrieval.sources import SearchRequest, advance, search_steps
 from lcse_plugins.scorer import LogicScorer
-from lcse_plugins.search import SearchRequest, advance, search_steps
+from lcse_plugins.scoring.encoded import EncodedQuery
+from lcse_plugins.scoring.results import Candidate, Ranking
 
 __all__ = ["StoreSource"]
 

@@ -13,9 +13,9 @@ from typing import Literal
 
 import numpy as np
 
-from lcse_plugins.encoded import EncodedQuery
-from lcse_plugins.pool import VectorPool
-from lcse_plugins.search import DEPTH_GROWTH
+from lcse_plugins.retrieval.pool import VectorPool
+from lcse_plugins.retrieval.sources import DEPTH_GROWTH
+from lcse_plugins.scoring.encoded import EncodedQuery
 from qdrant_lcse.executions.nested import nested_round
 from qdrant_lcse.executions.pages import Fit, Paging, pack_hits, scores_fit_vectors, with_vectors
 from qdrant_lcse.executions.strategy import SearchStrategy

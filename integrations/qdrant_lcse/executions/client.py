@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 from qdrant_client import models
 
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.results import Candidate, Ranking
-from lcse_plugins.search import SearchRequest, advance, search_steps
+from lcse_plugins.retrieval.sources import SearchRequest, advance, search_steps
+from lcse_plugins.scoring.encoded import EncodedQuery
+from lcse_plugins.scoring.results import Candidate, Ranking
 from qdrant_lcse.executions.requests import nearest
 from qdrant_lcse.executions.strategy import SearchStrategy
 from qdrant_lcse.hits import Hits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qdrant_client import models
 
-from lcse_plugins.encoded import EncodedQuery
+from lcse_plugins.scoring.encoded import EncodedQuery
 from qdrant_lcse.executions.pages import Paging, pack_hits, scores_fit_vectors, with_vectors
 from qdrant_lcse.executions.requests import nearest, returned_parts
 from qdrant_lcse.executions.strategy import SearchStrategy

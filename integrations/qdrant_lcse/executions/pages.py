@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from qdrant_client import models
 
-from lcse_plugins.encoded import EncodedQuery
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.results import Ranking
-from lcse_plugins.tables import unit_rows
+from lcse_plugins.retrieval.tables import unit_rows
+from lcse_plugins.scoring.encoded import EncodedQuery
+from lcse_plugins.scoring.results import Ranking
 from qdrant_lcse.hits import Execution, Hits, explain_points
 from qdrant_lcse.options import Options
 from qdrant_lcse.schema import VectorSchema

@@ -50,7 +50,7 @@ class Prompt:
     @cached_property
     def system(self) -> str:
         """Rules and examples as one text; it never changes between queries, so that servers can keep it ready."""
-        from lcse_plugins.parsing.schema import encode
+        from lcse_plugins.parsing.llm.schema import encode
 
         shown = [f"{ask(example.query)}\n{encode(example.tree)}" for example in self.examples]
         return "\n\n".join([self.rules.strip(), *(["Examples"] if shown else []), *shown])

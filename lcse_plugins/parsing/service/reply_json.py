@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lcse_plugins.parsing.schema import WireQuery
+    from lcse_plugins.parsing.llm.schema import WireQuery
 
 __all__ = ["reply_json", "reply_text"]
 

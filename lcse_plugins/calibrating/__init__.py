@@ -1,0 +1,1 @@
+"""Fitting the numbers of an encoder."""

@@ -1,0 +1,199 @@
+"""Fit a calibration: the grid search of the paper, from labelled images.
+
+Every test asks two complementary queries about concepts A and B (NOT, AND, OR, BUT-NOT, NEITHER). The `pairwise`
+objective is the paper's: for one image, the query that is true must score higher than the one that is false. The
+`retrieval` objective is what a user sees: among all images, those for which a query is true must rank above the others
+(area under the ROC curve). Pairwise accuracy fixes μ well and hardly tells β. The retrieval objective tells β, but
+hardly minds a μ that is far too high, where nothing counts as seen: among values of μ that serve it nearly alike,
+pairwise accuracy chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lcse_plugins.calibrating.operator_tests import OperatorTest, operator_tests, pairwise_accuracy, retrieval_auc
+from lcse_plugins.errors import CalibrationError, InvalidOption
+from lcse_plugins.scoring.arguments import check_count, is_whole
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
+
+__all__ = ["GRID_BETA", "NEAR_BEST", "CalibrationFit", "Objective", "fit_calibration"]
+
+Objective = Literal["pairwise", "retrieval"]
+
+GRID_BETA = (3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 40.0, 60.0)
+GRID_MU_STEPS = 41
+
+SAME = 1e-9
+"""Values of an objective that differ by less count as equal."""
+
+NEAR_BEST = 0.005
+"""How far below its best the retrieval objective may lie for pairwise accuracy to choose μ: half a point."""
+
+_Floats: TypeAlias = NDArray[np.float64]
+_Booleans: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationFit:
+    """The outcome of a grid search.
+
+    Attributes:
+        calibration: The best μ and β.
+        accuracy: What the objective gave for them, in [0, 1].
+        per_operator: The same for each operator.
+        mus: (a,) μ of the grid.
+        betas: (b,) β of the grid.
+        table: (a, b) Objective over the grid.
+    """
+
+    calibration: Calibration
+    accuracy: float
+    per_operator: dict[str, float]
+    mus: _Floats
+    betas: _Floats
+    table: _Floats
+
+    @property
+    def at_edge(self) -> tuple[str, ...]:
+        """Which of μ and β are best at the smallest or largest value tried: a better one may lie beyond."""
+        i = int(np.abs(self.mus - self.calibration.mu).argmin())
+        j = int(np.abs(self.betas - self.calibration.beta).argmin())
+        lines = {"μ": (self.mus, self.table[:, j], i), "β": (self.betas, self.table[i], j)}
+        return tuple(name for name, line in lines.items() if _rises_to_edge(*line))
+
+
+def fit_calibration(
+    similarities: ArrayLike,
+    labels: ArrayLike,
+    *,
+    encoder_id: str | None = None,
+    objective: Objective = "pairwise",
+    config: ScoringConfig = DEFAULT_CONFIG,
+    mus: Sequence[float] | None = None,
+    betas: Sequence[float] = GRID_BETA,
+    near_best: float = NEAR_BEST,
+    max_pairs: int = 60,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> CalibrationFit:
+    """Find the μ and β under which logic agrees best with labels.
+
+    Args:
+        similarities: (n_images, n_concepts) concept similarities, as `concept_vectors` makes them.
+        labels: (n_images, n_concepts) whether the image shows the concept.
+        encoder_id: The encoder of the similarities, kept in the calibration.
+        objective: `pairwise` (the paper's) or `retrieval`.
+        config: The mode and aggregation to fit for.
+        mus: Values of μ to try; by default 41 between the 1st and 99th percentile of the similarities.
+        betas: Values of β to try.
+        near_best: How far below its best the retrieval objective may lie where pairwise accuracy chooses μ; 0 takes the
+            best alone. Not used by `pairwise`.
+        max_pairs: Pairs of concepts drawn for the tests.
+        seed: Seed of that draw.
+        progress: Called with (done, total) grid cells.
+
+    Raises:
+        CalibrationError: the labels do not tell the concepts apart: every test needs images with and without.
+        InvalidOption: the objective is unknown, there is nothing to try, or μ and β have no part in the mode.
+    """
+    table, truth = _checked(similarities, labels)
+    check_count("max_pairs", max_pairs)
+    if (mus is not None and not len(mus)) or not len(betas):
+        raise InvalidOption("give at least one μ and one β to try")
+    if not is_whole(seed) or seed < 0:
+        raise InvalidOption(f"seed is a whole number and not negative, not {seed!r}")
+    if not near_best >= 0:
+        raise InvalidOption(f"near_best is not negative, not {near_best!r}")
+    if config.mode == "holistic":
+        raise InvalidOption("mode holistic uses neither μ nor β; fit for another")
+    if objective not in get_args(Objective):
+        raise InvalidOption(f"unknown objective {objective!r}; choose one of {', '.join(get_args(Objective))}")
+    low, high = np.percentile(table, [1, 99])
+    grid_mu = np.linspace(low, high, GRID_MU_STEPS) if mus is None else np.asarray(mus, dtype=np.float64)
+    grid_beta = np.asarray(betas, dtype=np.float64)
+    tests = operator_tests(table, truth, max_pairs=max_pairs, seed=seed)
+    grid = _Grid(grid_mu, grid_beta, tests, config)
+    everywhere = np.ones((len(grid_mu), len(grid_beta)), dtype=bool)
+    quality = grid.measured(pairwise_accuracy if objective == "pairwise" else retrieval_auc, everywhere, progress)
+    mean = quality.mean(axis=2)
+    i, j = _middle_of_best(mean)
+    if objective == "retrieval" and near_best:
+        accuracy = grid.measured(pairwise_accuracy, mean >= mean.max() - near_best)
+        i, _ = _middle_of_best(accuracy.mean(axis=2))
+        j = _middle(mean[i] >= mean[i].max() - SAME)
+    return CalibrationFit(
+        calibration=Calibration(mu=float(grid_mu[i]), beta=float(grid_beta[j]), encoder_id=encoder_id),
+        accuracy=float(mean[i, j]),
+        per_operator={name: float(value) for name, value in zip(tests, quality[i, j], strict=True)},
+        mus=grid_mu,
+        betas=grid_beta,
+        table=mean,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Values of μ and β to try, and the tests that judge them."""
+
+    mus: _Floats
+    betas: _Floats
+    tests: Mapping[str, OperatorTest]
+    config: ScoringConfig
+
+    def measured(
+        self,
+        measure: Callable[[OperatorTest, Calibration, ScoringConfig], float],
+        cells: _Booleans,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> _Floats:
+        """(a, b, tests) what a measure gives for some cells of the grid; elsewhere -1."""
+        quality = np.full((*cells.shape, len(self.tests)), -1.0)
+        chosen = np.argwhere(cells).tolist()
+        for done, (i, j) in enumerate(chosen, start=1):
+            trial = Calibration(mu=float(self.mus[i]), beta=float(self.betas[j]))
+            quality[i, j] = [measure(test, trial, self.config) for test in self.tests.values()]
+            if progress is not None:
+                progress(done, len(chosen))
+        return quality
+
+
+def _middle_of_best(table: _Floats) -> tuple[int, int]:
+    """The cell in the middle of the plateau that cannot be told from the best."""
+    best = table >= table.max() - SAME
+    column = int(np.argmax(best.sum(axis=0)))
+    return _middle(best[:, column]), column
+
+
+def _rises_to_edge(tried: _Floats, values: _Floats, chosen: int) -> bool:
+    """Whether the one chosen is the smallest or largest tried, and its only neighbour is worse."""
+    order = np.argsort(tried).tolist()
+    neighbours = {order[0]: order[1], order[-1]: order[-2]} if len(order) > 1 else {}
+    return chosen in neighbours and bool(values[chosen] > values[neighbours[chosen]] + SAME)
+
+
+def _middle(chosen: _Booleans) -> int:
+    """Where the middle one of those chosen stands."""
+    places = np.flatnonzero(chosen)
+    return int(places[len(places) // 2])
+
+
+def _checked(similarities: ArrayLike, labels: ArrayLike) -> tuple[_Floats, _Booleans]:
+    table, truth = np.asarray(similarities, dtype=np.float64), np.asarray(labels)
+    if table.ndim != 2 or table.shape != truth.shape:
+        raise CalibrationError(
+            f"similarities and labels are tables (images, concepts) of one shape, not {table.shape} and {truth.shape}"
+        )
+    if not table.size:
+        raise CalibrationError("there are no similarities to calibrate by; label some images")
+    if not np.isfinite(table).all():
+        raise CalibrationError("similarities hold NaN or infinite values")
+    if not np.isin(truth, (0, 1)).all():
+        raise CalibrationError("labels are true or false for each image and concept")
+    return table, truth.astype(bool)

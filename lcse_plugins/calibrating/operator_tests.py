@@ -1,0 +1,134 @@
+"""The operator tests of the paper: two complementary queries about concepts A and B, and how well each is answered.
+
+The mean of the concepts' similarities stands in for that of the whole text, which is what a dual encoder makes of a
+query; in mode `anchored`, the mean of the affirmed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lcse_plugins.calibrating.ranks import mid_ranks
+from lcse_plugins.errors import CalibrationError
+from lcse_plugins.query import And, Concept, Not, Or, Query, concepts, leaves
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.config import ScoringConfig
+from lcse_plugins.scoring.edit import score_tree
+
+__all__ = ["OperatorTest", "draw_pairs", "holds", "operator_tests", "pairwise_accuracy", "retrieval_auc"]
+
+MOST_PAIRS_SHUFFLED = 4_000_000
+"""Of up to so many pairs all are shuffled to draw some, which takes 32 MB; of more, some are drawn directly."""
+
+_A, _B = Concept("A"), Concept("B")
+_QUERIES: dict[str, tuple[Query, Query]] = {
+    "NOT": (Not(_A), _A),
+    "AND": (And((_A, _B)), And((_A, Not(_B)))),
+    "OR": (Or((_A, _B)), And((Not(_A), Not(_B)))),
+    "BUT-NOT": (And((_A, Not(_B))), And((_A, _B))),
+    "NEITHER": (And((Not(_A), Not(_B))), Or((_A, _B))),
+}
+_Booleans: TypeAlias = NDArray[np.bool_]
+_Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorTest:
+    """One operator over pairs of concepts: (pairs, n) similarities, and where the query and its contrast are true."""
+
+    said: Query
+    contrast: Query
+    similarities: dict[str, _Floats]
+    said_true: _Booleans
+    contrast_true: _Booleans
+
+
+def operator_tests(table: _Floats, truth: _Booleans, *, max_pairs: int, seed: int) -> dict[str, OperatorTest]:
+    """A test for each operator that the labels can judge, over at most so many pairs of concepts.
+
+    Args:
+        table: (n_images, n_concepts) similarities.
+        truth: (n_images, n_concepts) whether the image shows the concept.
+        max_pairs: Pairs of concepts drawn.
+        seed: Seed of that draw.
+
+    Raises:
+        CalibrationError: the labels do not tell two concepts apart.
+    """
+    usable = [c for c in range(truth.shape[1]) if 0 < truth[:, c].sum() < len(truth)]
+    if len(usable) < 2:
+        raise CalibrationError(
+            "the tests need at least two concepts, each shown by some images and not by others; label more images"
+        )
+    first, second = np.array(usable)[draw_pairs(len(usable), max_pairs, seed=seed)].T
+    similar = {"A": table[:, first].T, "B": table[:, second].T}
+    shown = {"A": truth[:, first].T, "B": truth[:, second].T}
+    tests = {}
+    for name, (said, contrast) in _QUERIES.items():
+        said_true, contrast_true = holds(said, shown), holds(contrast, shown)
+        if (said_true & ~contrast_true).any() and (contrast_true & ~said_true).any():
+            tests[name] = OperatorTest(said, contrast, similar, said_true, contrast_true)
+    return tests
+
+
+def draw_pairs(items: int, most: int, *, seed: int) -> NDArray[np.int64]:
+    """(k, 2) distinct ordered pairs of different items, at most so many, without listing all there are."""
+    rng, others = np.random.default_rng(seed), items - 1
+    total = items * others
+    if total <= MOST_PAIRS_SHUFFLED:
+        chosen = rng.permutation(total)[:most]
+    else:
+        chosen = rng.choice(total, min(most, total), replace=False)
+    first, second = np.divmod(chosen, others)
+    return np.stack([first, second + (second >= first)], axis=1)
+
+
+def holds(query: Query, shown: Mapping[str, _Booleans]) -> _Booleans:
+    """Where a query is true, given where each of its concepts is shown."""
+    match query:
+        case Concept(text):
+            return shown[text]
+        case Not(child):
+            return ~holds(child, shown)
+        case And(children):
+            return np.asarray(np.all([holds(child, shown) for child in children], axis=0))
+        case Or(children):
+            return np.asarray(np.any([holds(child, shown) for child in children], axis=0))
+        case _:
+            raise AssertionError("the tests hold no other nodes")
+
+
+def pairwise_accuracy(test: OperatorTest, calibration: Calibration, config: ScoringConfig) -> float:
+    """Share of images for which the true query of the two scores higher, each truth weighing the same."""
+    margin = _score(test.said, test, calibration, config) - _score(test.contrast, test, calibration, config)
+    said, contrast = test.said_true & ~test.contrast_true, test.contrast_true & ~test.said_true
+    right_said = np.mean(margin[said] > 0) + 0.5 * np.mean(margin[said] == 0)
+    right_contrast = np.mean(margin[contrast] < 0) + 0.5 * np.mean(margin[contrast] == 0)
+    return float(right_said + right_contrast) / 2.0
+
+
+def retrieval_auc(test: OperatorTest, calibration: Calibration, config: ScoringConfig) -> float:
+    """Mean over pairs of the chance that an image for which the query is true ranks above one for which it is not.
+
+    Images that score alike share the middle of their ranks.
+    """
+    scores = _score(test.said, test, calibration, config)
+    true = test.said_true.sum(axis=1)
+    false = test.said_true.shape[1] - true
+    some = (true > 0) & (false > 0)
+    above = (mid_ranks(scores) * test.said_true).sum(axis=1) - true * (true + 1) / 2.0
+    return float(np.mean(above[some] / (true * false)[some]))
+
+
+def _score(query: Query, test: OperatorTest, calibration: Calibration, config: ScoringConfig) -> _Floats:
+    similar = {name: test.similarities[name] for name in concepts(query)}
+    affirmed = [similar[leaf.text] for leaf, negated in leaves(query) if not negated]
+    heard = affirmed if config.mode == "anchored" and affirmed else list(similar.values())
+    holistic = np.mean(heard, axis=0)
+    scores: _Floats = score_tree(query, holistic, similar, calibration=calibration, config=config)[0]
+    return scores

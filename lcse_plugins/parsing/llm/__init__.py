@@ -1,0 +1,1 @@
+"""Queries read by a language model."""

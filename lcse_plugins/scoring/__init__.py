@@ -1,0 +1,1 @@
+"""The paper: evidence, logic and the edit."""

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from lcse_plugins import (
+    Calibration,
+    ScoringConfig,
+    concept_vectors,
+    fit_calibration,
+    load_calibration,
+    load_encoder,
+)
+from lcse_plugins.calibrating.fitting import Objective
+from lcse_plugins.calibrating.labelled import read_labels
+from lcse_plugins.calibrating.operator_tests import draw_pairs
+from lcse_plugins.errors import CalibrationError, CalibrationMismatch, InvalidOption
+
+
+def planted(mu: float, seed: int, *, images: int = 50, concepts: int = 8) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    labels = rng.random((images, concepts)) < 0.35
+    return mu + np.where(labels, 0.04, -0.04) + rng.normal(0, 0.02, labels.shape), labels
+
+
+@pytest.mark.parametrize("objective", ["pairwise", "retrieval"])
+@pytest.mark.parametrize(("mu", "seed"), [(0.05, 0), (0.22, 1), (0.30, 2)])
+def test_recovers_a_planted_threshold_from_50_images(mu: float, seed: int, objective: Any) -> None:
+    similarities, labels = planted(mu, seed)
+    fit = fit_calibration(similarities, labels, objective=objective, betas=(10.0, 30.0), max_pairs=30)
+    assert fit.calibration.mu == pytest.approx(mu, abs=0.01)
+    assert fit.accuracy > 0.95
+    assert set(fit.per_operator) == {"NOT", "AND", "OR", "BUT-NOT", "NEITHER"}
+    assert fit.table.shape == (len(fit.mus), len(fit.betas))
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_retrieval_fit_answers_questions_too(seed: int) -> None:
+    """By ranking alone μ comes out so high that hardly anything counts as seen; it need not, for half a point."""
+    rng = np.random.default_rng(seed)
+    labels = rng.random((60, 10)) < 0.1
+    similarities = np.where(labels, 0.3, 0.1) + rng.normal(0, 0.12, labels.shape)
+    fitted = partial(fit_calibration, similarities, labels, max_pairs=60)
+    bare, fit = (fitted(objective="retrieval", betas=(3.0, 5.0, 10.0), near_best=n) for n in (0.0, 0.005))
+    assert bare.accuracy - 0.005 <= fit.accuracy <= bare.accuracy
+    accuracies = [fitted(mus=[c.mu], betas=[c.beta]).accuracy for c in (bare.calibration, fit.calibration)]
+    assert accuracies[0] < 0.65
+    assert accuracies[1] > fitted(betas=(10.0,)).accuracy - 0.05
+
+
+def test_a_retrieval_fit_serves_photographs_no_worse_than_the_preset(shared_data: Path) -> None:
+    encoder = load_encoder("starter")
+    assert encoder.calibration is not None
+    images = read_labels(shared_data / "photos" / "photos.jsonl")
+    paths = [images.paths[n] for n in np.random.default_rng(0).permutation(len(images))[:110]]
+    rows = [images.paths.index(path) for path in paths]
+    similarities = encoder.encode_images(paths) @ concept_vectors(encoder, images.classes).T
+    labels, fitted, held = images.labels[rows], slice(0, 40), slice(40, None)
+    fit = fit_calibration(similarities[fitted], labels[fitted], objective="retrieval")
+    for objective in get_args(Objective):
+        ours, preset = (
+            fit_calibration(similarities[held], labels[held], objective=objective, mus=[c.mu], betas=[c.beta]).accuracy
+            for c in (fit.calibration, encoder.calibration)
+        )
+        assert ours > preset - 0.01
+
+
+def test_a_choice_at_the_edge_of_the_grid_is_known() -> None:
+    similarities, labels = planted(0.2, 0)
+
+    def edge(*mus: float, betas: Sequence[float] = (30.0,)) -> tuple[str, ...]:
+        return fit_calibration(similarities, labels, mus=mus, betas=betas).at_edge
+
+    assert edge(0.1, 0.2, 0.3) == edge(0.2) == ()
+    assert edge(0.2, 0.3, 0.4) == edge(0.2, 0.1, 0.0) == ("μ",)
+    assert edge(0.1, 0.2, 0.3, betas=(20.0, 20.0)) == ()  # as good as its neighbour
+
+
+def test_same_seed_same_fit() -> None:
+    similarities, labels = planted(0.2, 5)
+    first, second = (
+        fit_calibration(similarities, labels, betas=(30.0,), mus=(0.1, 0.2, 0.3), encoder_id="e") for _ in range(2)
+    )
+    assert first.calibration == second.calibration == Calibration(mu=0.2, beta=30.0, encoder_id="e")
+
+
+@pytest.mark.parametrize(
+    ("similarities", "labels", "message"),
+    [
+        (np.zeros((5, 2)), np.zeros((5, 3)), "one shape"),
+        (np.full((5, 2), np.nan), np.zeros((5, 2)), "NaN"),
+        (np.zeros((5, 2)), np.full((5, 2), 2), "true or false"),
+        (np.zeros((5, 2)), np.zeros((5, 2)), "label more images"),
+        (np.zeros((0, 2)), np.zeros((0, 2)), "label some images"),
+    ],
+)
+def test_unusable_labels_are_refused(similarities: Any, labels: Any, message: str) -> None:
+    with pytest.raises(CalibrationError, match=message):
+        fit_calibration(similarities, labels)
+    with pytest.raises(InvalidOption, match="objective"):
+        fit_calibration(*planted(0.2, 0), objective="vibes")  # type: ignore[arg-type]
+    nothing: dict[str, Any]
+    for nothing in ({"mus": []}, {"betas": []}, {"max_pairs": 0}):
+        with pytest.raises(InvalidOption, match=r"at least one|max_pairs is a positive whole number"):
+            fit_calibration(*planted(0.2, 0), **nothing)
+    wrong: dict[str, Any]
+    for wrong in (
+        {"seed": -1},
+        {"seed": 0.5},
+        {"near_best": -0.1},
+        {"max_pairs": 2.5},
+        {"config": ScoringConfig(mode="holistic")},
+    ):
+        with pytest.raises(InvalidOption):
+            fit_calibration(*planted(0.2, 0), **wrong)
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_pairs_are_drawn_from_all_ordered_pairs(seed: int) -> None:
+    pairs = np.array(list(itertools.permutations(range(9), 2)))
+    expected = pairs[np.random.default_rng(seed).permutation(len(pairs))[:20]]
+    np.testing.assert_array_equal(draw_pairs(9, 20, seed=seed), expected)
+    assert sorted(map(tuple, draw_pairs(9, 500, seed=seed).tolist())) == sorted(itertools.permutations(range(9), 2))
+
+
+def test_pairs_of_very_many_concepts_are_drawn_without_listing_them() -> None:
+    drawn = draw_pairs(10_000_000, 60, seed=3)  # a list of all would take a petabyte
+    assert drawn.shape == (60, 2)
+    assert len(set(map(tuple, drawn.tolist()))) == 60
+    assert (drawn[:, 0] != drawn[:, 1]).all()
+    assert 0 <= drawn.min() <= drawn.max() < 10_000_000
+    np.testing.assert_array_equal(drawn, draw_pairs(10_000_000, 60, seed=3))
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    calibration = Calibration(mu=0.21, beta=25.0, encoder_id="starter/1")
+    calibration.save(tmp_path / "c.json")
+    assert load_calibration(tmp_path / "c.json") == calibration
+    with pytest.raises(CalibrationMismatch):
+        calibration.check("starter/2")
+    calibration.check("starter/1")
+
+
+def test_numbers_of_numpy_are_kept_as_numbers(tmp_path: Path) -> None:
+    calibration = Calibration(mu=np.float32(0.25), beta=np.int64(30))
+    calibration.save(tmp_path / "c.json")
+    assert load_calibration(tmp_path / "c.json") == calibration == Calibration(mu=0.25, beta=30.0)
+    with pytest.raises(CalibrationError, match="numbers"):
+        Calibration(mu="0.2", beta=30)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "[" * 100_000,
+        '{"mu": 1}',
+        '{"mu": "x", "beta": 1}',
+        '{"mu": 0.1, "beta": -1}',
+        f'{{"mu": 1{"0" * 400}, "beta": 1}}',
+        '{"mu": 0.1, "beta": 30, "encoder_id": 5}',
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "c.json").write_text(content)
+    with pytest.raises(CalibrationError):
+        load_calibration(tmp_path / "c.json")
+    with pytest.raises(CalibrationError):
+        load_calibration(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_similarities_that_are_all_alike_rank_by_chance(order: slice) -> None:
+    labels = np.sort(np.random.default_rng(0).random((200, 2)) < 0.4, axis=0)[order]
+    fit = fit_calibration(np.full((200, 2), 0.2), labels, objective="retrieval", mus=[0.2], betas=[20.0])
+    assert fit.per_operator == pytest.approx(dict.fromkeys(fit.per_operator, 0.5))
+
+
+def test_of_thresholds_that_serve_alike_the_middle_one_is_taken() -> None:
+    labels = np.random.default_rng(0).random((40, 4)) < 0.5
+    fit = fit_calibration(np.where(labels, 0.9, 0.1), labels, mus=np.linspace(0.2, 0.8, 7).tolist(), betas=[20.0])
+    assert fit.accuracy == 1.0
+    assert fit.calibration.mu == pytest.approx(0.5)
+
+
+def test_anchored_scores_hear_what_is_affirmed_alone() -> None:
+    """A BUT-NOT B scores (s_A + min(s_A, 1 - s_B)) / 2: 0.6, 0.1 and 0.5; with B heard too, the last would lead."""
+    similarities = [[0.6, 0.1], [0.1, 0.6], [0.55, 0.55]]
+    config = ScoringConfig(mode="anchored", aggregator="minmax")
+    fit = fit_calibration(
+        similarities, [[1, 0], [0, 1], [1, 1]], objective="retrieval", config=config, mus=[0.5], betas=[20.0]
+    )
+    assert fit.per_operator["BUT-NOT"] == 1.0

@@ -1,0 +1,273 @@
+"""The image index and what goes wrong around it: passing faults, disks that are away, readers and other writers."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lcse_plugins.encoders.registry import load_encoder
+from lcse_plugins.errors import ImageError, IndexFileError
+from lcse_plugins.index import ImageIndex
+from lcse_plugins.index.files import exclusive
+from tests.index.test_index import ColourEncoder, assert_same_as_fresh, vectors_file, write_picture, write_pictures
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return write_pictures(tmp_path / "photos", 5)
+
+
+@pytest.fixture
+def encoder() -> ColourEncoder:
+    return ColourEncoder()
+
+
+@pytest.mark.parametrize("year", [-300, 2300])
+def test_a_file_of_any_date_is_indexed(year: int, photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    moment = (year - 1970) * 31_556_952 * 10**9
+    try:
+        os.utime(photos / "00.png", ns=(moment, moment))
+    except (OSError, OverflowError):
+        pytest.skip("this file system has no such dates")
+    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).added == 5
+    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).unchanged == 5
+    assert encoder.encoded == 5
+
+
+@pytest.mark.parametrize("fault", [MemoryError(), OSError("decoder jpeg not available")])
+def test_a_picture_that_could_not_be_decoded_is_tried_again(
+    fault: Exception, photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(image: Image.Image) -> Image.Image:
+        raise fault
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lcse_plugins.images.reading.to_rgb", fail)
+        report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert {error.reason for error in report.broken} == {f"cannot be decoded ({str(fault) or 'MemoryError'})"}
+    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).added == 5
+    assert ImageIndex.open(tmp_path / "idx").broken == ()
+
+
+@pytest.mark.parametrize("step", ["stat", "read_bytes"])
+def test_a_known_picture_that_cannot_be_read_is_told_and_kept(
+    step: str, photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    before, real = ImageIndex.open(tmp_path / "idx"), getattr(Path, step)
+    os.utime(photos / "00.png", (1, 1))
+
+    def failing(path: Path, **options: Any) -> Any:
+        if path.name == "00.png":
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return real(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, step, failing)
+        for _ in range(2):
+            report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+            assert (report.removed, report.unchanged) == (0, 4)
+            (told,) = report.broken
+            assert told.reason == "cannot be read (Stale file handle); what the index knows of it is kept"
+    kept = ImageIndex.open(tmp_path / "idx")
+    assert kept.ids == before.ids
+    assert [Path(error.source).name for error in kept.broken] == ["00.png"]
+    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).unchanged == 5
+    assert encoder.encoded == 5
+    assert_same_as_fresh(photos, tmp_path, encoder)
+
+
+def test_a_known_picture_whose_target_is_gone_is_dropped(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    (photos / "00.png").rename(tmp_path / "elsewhere.png")
+    (photos / "00.png").symlink_to(tmp_path / "elsewhere.png")
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    (tmp_path / "elsewhere.png").unlink()
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert "00.png" not in ImageIndex.open(tmp_path / "idx").ids
+
+
+def test_a_reader_is_not_touched_by_a_run_after_an_interrupted_one(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    reader = ImageIndex.open(tmp_path / "idx")
+    snapshot = np.array(reader.vectors)
+    (photos / reader.ids[-1]).write_text("not a picture")
+
+    def interrupt(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, progress=interrupt)
+    write_picture(photos / "zz.png", 100)
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    np.testing.assert_array_equal(reader.vectors, snapshot)
+    reader.verify()
+    assert_same_as_fresh(photos, tmp_path, encoder)
+    assert vectors_file(tmp_path / "idx").read_bytes() == vectors_file(tmp_path / "fresh").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are mapped cannot be deleted there")
+@pytest.mark.parametrize("updates", [0, 1])
+def test_a_reader_is_not_touched_when_the_index_is_built_again(
+    updates: int, photos: Path, tmp_path: Path, encoder: ColourEncoder
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    for n in range(updates):  # rows that are put in order go into a file of another name
+        shutil.copy(photos / "00.png", photos / f"0{n}a.png")
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    reader = ImageIndex.open(tmp_path / "idx")
+    (tmp_path / "idx" / "index.sqlite").unlink()
+    sizes: list[int] = []  # a mapped file that shrinks kills its reader
+    descriptor = os.open(vectors_file(tmp_path / "idx"), os.O_RDONLY)
+    ImageIndex.build(
+        photos,
+        tmp_path / "idx",
+        encoder=encoder,
+        progress=lambda done, total: sizes.append(os.fstat(descriptor).st_size),
+    )
+    os.close(descriptor)
+    assert set(sizes) == {reader.vectors.nbytes}
+    reader.verify()
+
+
+def test_while_the_folder_is_away_another_one_is_refused(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    write_picture(tmp_path / "other" / "00.png", 100)
+    photos.rename(tmp_path / "away")
+    with pytest.raises(IndexFileError, match=r"is of .*photos, which is not there, .* none .*other"):
+        ImageIndex.build(tmp_path / "other", tmp_path / "idx", encoder=encoder)
+    assert len(ImageIndex.open(tmp_path / "idx")) == 5
+    write_picture(tmp_path / "away" / "00.png", 101)  # changed since, and one of the others is enough
+    assert ImageIndex.build(tmp_path / "away", tmp_path / "idx", encoder=encoder).unchanged == 4
+
+
+def test_an_index_of_no_pictures_takes_any_folder(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "a.png").write_text("not a picture")
+    ImageIndex.build(tmp_path / "gone", tmp_path / "idx", encoder=encoder)
+    shutil.rmtree(tmp_path / "gone")
+    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).added == 5
+
+
+def test_what_another_writer_just_added_is_not_removed(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def late(place: Path) -> Iterator[None]:
+        monkeypatch.undo()
+        write_picture(photos / "new.png", 100)
+        assert ImageIndex.build(photos, place, encoder=ColourEncoder()).added == 6
+        with exclusive(place):
+            yield
+
+    monkeypatch.setattr("lcse_plugins.index.update.exclusive", late)
+    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert (report.unchanged, report.removed, encoder.encoded) == (6, 0, 0)
+
+
+def test_a_folder_emptied_while_waiting_leaves_the_index_alone(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+
+    @contextmanager
+    def late(place: Path) -> Iterator[None]:
+        with exclusive(place):
+            shutil.rmtree(photos)
+            photos.mkdir()
+            yield
+
+    monkeypatch.setattr("lcse_plugins.index.update.exclusive", late)
+    with pytest.raises(ImageError, match="still holds 5 pictures"):
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert len(ImageIndex.open(tmp_path / "idx")) == 5
+
+
+def test_a_picture_that_is_a_link_is_found_by_its_path(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    write_picture(tmp_path / "elsewhere" / "far.png", 100)
+    (photos / "link.png").symlink_to(tmp_path / "elsewhere" / "far.png")
+    (tmp_path / "near").symlink_to(photos / "00.png")
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    index = ImageIndex.open(tmp_path / "idx")
+    for name in index.ids:
+        assert index.ids[index.position(index.paths[index.position(name)])] == name
+    assert index.ids[index.position(tmp_path / "near")] == "00.png"
+
+
+def test_loops_of_links_are_told(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (photos / "loop.png").symlink_to(photos / "loop.png")
+    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert [Path(error.source).name for error in report.broken] == ["loop.png"]
+    index = ImageIndex.open(tmp_path / "idx")
+    for picture in (tmp_path / "loop", tmp_path / "loop" / "00.png", photos / "loop.png"):
+        with pytest.raises(ImageError, match="not in the index"):
+            index.position(picture)
+    with pytest.raises(ImageError, match="loop"):
+        ImageIndex.build(tmp_path / "loop", tmp_path / "new", encoder=encoder)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names of any bytes exist on Linux")
+def test_a_folder_whose_path_is_not_text_is_refused(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    photos.rename(folder)
+    with pytest.raises(ImageError, match="path is not valid Unicode; rename"):
+        ImageIndex.build(folder, tmp_path / "idx", encoder=encoder)
+    assert not (tmp_path / "idx").exists()
+
+
+def test_encoders_are_taken_by_name(photos: Path, tmp_path: Path) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder="starter")
+    index = ImageIndex.open(tmp_path / "idx", encoder="starter")
+    assert index.encoder_id == load_encoder("starter").encoder_id
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE files SET row = 1.5 WHERE path = '00.png'",
+        "UPDATE files SET row = -1 WHERE path = '00.png'",
+        "UPDATE files SET row = 'x' WHERE path = '00.png'",
+        "UPDATE files SET row = NULL WHERE path = '00.png'",
+        "UPDATE files SET checksum = NULL WHERE path = '00.png'",
+        "UPDATE files SET path = x'ff' WHERE path = '00.png'",
+        "UPDATE files SET sha256 = x'ff' WHERE path = '00.png'",
+        "UPDATE files SET fault = x'ff' WHERE path = '00.png'",
+        "UPDATE meta SET value = '0' WHERE name = 'dimension'",
+        "UPDATE meta SET value = 'object' WHERE name = 'dtype'",
+        "UPDATE meta SET value = x'ff' WHERE name = 'encoder_id'",
+        "UPDATE meta SET value = x'ff' WHERE name = 'folder'",
+        "UPDATE meta SET value = 'vectors-x.bin' WHERE name = 'vectors_file'",
+        "UPDATE meta SET value = '../vectors-0.bin' WHERE name = 'vectors_file'",
+        "UPDATE meta SET value = '[\"a\", 2, 3]' WHERE name = 'scale'",
+        "UPDATE meta SET value = '[NaN, 2, 3]' WHERE name = 'scale'",
+        "UPDATE meta SET value = '[[0, 0, \"a\"]]' WHERE name = 'tiles'",
+    ],
+)
+def test_values_of_a_wrong_kind_are_told_as_damage(
+    statement: str, photos: Path, tmp_path: Path, encoder: ColourEncoder
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, tiles="few")
+    with closing(sqlite3.connect(tmp_path / "idx" / "index.sqlite")) as table, table:
+        table.execute(statement)
+    attempts: list[Callable[[], object]] = [
+        lambda: ImageIndex.open(tmp_path / "idx"),
+        lambda: ImageIndex.build(photos, tmp_path / "idx", encoder=encoder),
+    ]
+    for attempt in attempts:
+        with pytest.raises(IndexFileError, match="is damaged"):
+            attempt()

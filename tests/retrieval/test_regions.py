@@ -1,0 +1,138 @@
+"""Evidence from regions: what a tile shows counts, and a query without logic ranks as before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lcse_plugins import Calibration, LogicScorer, ScoringConfig, VectorPool
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import InvalidCandidate, InvalidOption
+from lcse_plugins.retrieval.tiles import FEW_TILES, MANY_TILES, RegionPool, ViewScale, encode_regions, fit_view_scale
+from lcse_plugins.testing import ToyEncoder
+
+WHOLES = ["street car", "street", "street tree", "park dog", "park"]
+TILES = {1: (3, "person"), 4: (0, "dog")}
+"""Image → which tile shows something that its whole vector does not."""
+
+
+def pools() -> tuple[ToyEncoder, VectorPool, RegionPool]:
+    encoder = ToyEncoder(dimension=256)
+    vectors = encoder.encode_images(WHOLES)
+    regions = np.repeat(vectors[:, None, :], len(FEW_TILES), axis=1)
+    for image, (tile, word) in TILES.items():
+        regions[image, tile] = encoder.encode_images([word])[0]
+    return encoder, VectorPool(vectors, ids=WHOLES), RegionPool(vectors, regions, best=1, ids=WHOLES)
+
+
+@pytest.mark.parametrize("mode", ["lcse", "anchored", "factored"])
+def test_a_thing_in_a_corner_counts(mode: str) -> None:
+    encoder, whole, regional = pools()
+    scorer = LogicScorer(encoder, config=ScoringConfig(mode=mode))  # type: ignore[arg-type]
+    query = "a street but no person"
+    assert scorer.rank(query, whole)[-1].id != "street"
+    before = {r.id: r for r in scorer.rank(query, whole)}["street"]
+    after = {r.id: r for r in scorer.rank(query, regional)}["street"]
+    assert after.truth < 0.5 < before.truth
+    assert after.evidence[1].similarity == pytest.approx(1.0, abs=1e-5)
+    assert after.score < before.score
+    either = "a dog or a car"
+    assert "park" not in [r.id for r in scorer.rank(either, whole, min_truth=0.5)]
+    assert "park" in [r.id for r in scorer.rank(either, regional, limit=3, min_truth=0.5)]
+
+
+def test_without_logic_nothing_changes() -> None:
+    encoder, whole, regional = pools()
+    scorer = LogicScorer(encoder)
+    one, other = scorer.rank("a dog in the park", whole), scorer.rank("a dog in the park", regional)
+    assert [(r.id, r.score, r.holistic) for r in one] == [(r.id, r.score, r.holistic) for r in other]
+
+
+def test_the_top_is_the_head_of_the_whole_ranking() -> None:
+    encoder, _, regional = pools()
+    scorer = LogicScorer(encoder, config=ScoringConfig(mode="anchored"))
+    everything = scorer.rank("neither a car nor a dog", regional)
+    assert [r.id for r in scorer.rank("neither a car nor a dog", regional, limit=2)] == [r.id for r in everything[:2]]
+
+
+def test_a_truth_of_min_truth_itself_is_enough() -> None:
+    shares = np.array([0.9, 0.5, 0.0])  # the second has a truth of one half, to the last bit
+    vectors = np.stack([shares, np.sqrt(1.0 - shares**2)], axis=1)
+    scorer = LogicScorer(ToyEncoder({"dog": [1.0, 0.0]}), calibration=Calibration(mu=0.5, beta=20.0))
+    ranking = scorer.rank("no dog", RegionPool(vectors, vectors[:, None]), limit=2, min_truth=0.5)
+    assert [r.id for r in ranking] == [2, 1]
+
+
+def test_tiles_cover_the_picture() -> None:
+    class Mean(ToyEncoder):
+        """Sees the mean colour and the size of what it is shown."""
+
+        def encode_images(self, images: object, *, batch_size: int | None = None) -> FloatArray:
+            rows = []
+            for image in images:  # type: ignore[attr-defined]
+                assert image.size == (60, 30)
+                rows.append([*np.asarray(image, dtype=float).mean(axis=(0, 1)) + 1.0])
+            return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+
+    picture = Image.new("RGB", (100, 50), (0, 0, 0))
+    picture.paste((255, 0, 0), (0, 0, 20, 10))
+    picture.paste((0, 0, 255), (80, 40, 100, 50))
+    seen: list[int] = []
+    tiles = encode_regions(Mean({"x": [1.0, 0.0, 0.0]}), [picture, picture], progress=seen.append)
+    assert tiles.shape == (2, 5, 3)
+    assert seen == [1, 2]
+    assert int(tiles[0, :, 0].argmax()) == 0, "the red corner is in the first tile"
+    assert int(tiles[0, :, 2].argmax()) == 3, "the blue corner is in the fourth"
+
+
+def test_tables_that_do_not_belong_together_are_refused() -> None:
+    encoder, whole, _ = pools()
+    for regions in (np.ones((4, 5, 256)), np.ones((5, 256)), np.ones((5, 2, 8)), np.zeros((5, 2, 256))):
+        with pytest.raises(InvalidCandidate):
+            RegionPool(whole.vectors, regions)
+    fitting = np.ones((5, 2, 256), dtype=np.float32)
+    with pytest.raises(InvalidCandidate, match="between 0 and 4"):
+        RegionPool(whole.vectors, fitting, rows=[0, 1, 2, 3, 5])
+    with pytest.raises(InvalidCandidate, match="no image vectors"):
+        RegionPool(whole.vectors, fitting).part([])
+    with pytest.raises(InvalidOption, match="between 1 and the 3 views"):
+        fit_view_scale(encoder, whole.vectors, fitting, best=99)
+    with pytest.raises(InvalidCandidate, match="64 dimensions"):
+        RegionPool.fitted(ToyEncoder(dimension=64), whole.vectors, fitting)
+    assert encode_regions(encoder, []).shape == (0, 5, 256)
+
+
+def test_a_similarity_is_the_mean_of_the_best_views() -> None:
+    encoder = ToyEncoder({"dog": [1.0, 0.0, 0.0], "cat": [0.0, 1.0, 0.0]})
+    shares = np.array([0.1, 0.9, 0.5, 0.7, 0.2, 0.3])
+    views = np.stack([shares, np.zeros(6), np.sqrt(1.0 - shares**2)], axis=1)
+    for best, mean in ((None, 0.8), (1, 0.9), (3, 0.7), (6, 0.45)):
+        pool = RegionPool(views[:1], views[None, 1:], best=best, scale=ViewScale(0.5, 0.1))
+        ranked = LogicScorer(encoder).rank("a dog and no cat", pool)[0]
+        assert [item.similarity for item in ranked.evidence] == pytest.approx([0.5 * mean + 0.1, 0.1], abs=1e-6)
+    assert RegionPool(views[:1], np.repeat(views[None, 1:2], len(MANY_TILES), axis=1)).best == 3
+    for best in (0, 7):
+        with pytest.raises(InvalidOption, match="6 views"):
+            RegionPool(views[:1], views[None, 1:], best=best)
+
+
+def test_fitted_similarities_are_on_the_scale_of_whole_images() -> None:
+    from lcse_plugins.calibrating.unlabelled import COMMON_THINGS, spread_calibration
+    from lcse_plugins.encoders.protocol import concept_vectors
+
+    encoder = ToyEncoder(dimension=64)
+    rng = np.random.default_rng(0)
+    vectors = encoder.encode_images([f"{COMMON_THINGS[i % 50]} scene{i}" for i in range(100)])
+    regions = rng.standard_normal((100, 5, 64)).astype(np.float32)
+    regions /= np.linalg.norm(regions, axis=2, keepdims=True)
+    scale = fit_view_scale(encoder, vectors, regions)
+    concepts = concept_vectors(encoder, list(COMMON_THINGS))
+    views = np.concatenate([vectors[:, None, :], regions], axis=1) @ concepts.T
+    pooled = np.sort(views, axis=1)[:, -2:].mean(axis=1)
+    assert spread_calibration(pooled).mu > spread_calibration(vectors @ concepts.T).mu, "untouched, they lie higher"
+    carried, whole = spread_calibration(scale.factor * pooled + scale.offset), spread_calibration(vectors @ concepts.T)
+    assert (carried.mu, carried.beta) == pytest.approx((whole.mu, whole.beta), rel=1e-4)
+    assert RegionPool.fitted(encoder, vectors, regions).scale == scale
+    pool = RegionPool.fitted(encoder, vectors, regions, best=1)
+    assert (pool.best, pool.scale) == (1, fit_view_scale(encoder, vectors, regions, best=1))

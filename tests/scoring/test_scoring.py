@@ -1,0 +1,366 @@
+"""The arithmetic against the published formulas, and the laws it must obey."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from lcse_plugins import CLIP_PRESET, And, Calibration, Concept, Not, Or, Plain, Query, ScoringConfig, score_arrays
+from lcse_plugins.errors import InvalidCandidate, InvalidOption, QueryError
+from lcse_plugins.query import canonical, concepts, is_constrained, leaves
+from lcse_plugins.scoring.evidence import gather_logits
+from lcse_plugins.scoring.logic import evaluate, power_mean
+from tests import reference
+from tests.strategies import NAMES, cosines, evidence, trees
+
+A, B, C, D = (Concept(name) for name in NAMES[:4])
+Floats = NDArray[np.float64]
+CONFIG = ScoringConfig()
+
+SHAPES: dict[str, Query] = {
+    "NOT": ~A,
+    "AND": A & B,
+    "OR": A | B,
+    "BUT-NOT": A & ~B,
+    "NEITHER": ~A & ~B,
+    "three": A & B & ~C,
+    "four": A | ~B | C | ~D,
+    "nested": (A & ~B) | (C & D),
+    "De Morgan": ~((A | ~B) & C),
+    "plain": Plain((A, ~B, C)),
+}
+
+
+@pytest.fixture
+def pool() -> tuple[Floats, dict[str, Floats]]:
+    """Similarities as CLIP gives them: the published formula does not clip there."""
+    rng = np.random.default_rng(7)
+    return rng.uniform(0.1, 0.4, 200), {name: rng.uniform(0.05, 0.45, 200) for name in NAMES}
+
+
+@pytest.mark.parametrize("mode", ["lcse", "factored", "routed"])
+@pytest.mark.parametrize("aggregator", ["power", "minmax", "probabilistic"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_equals_the_published_formulas(shape: str, aggregator: Any, mode: Any, pool: Any) -> None:
+    holistic, similarities = pool
+    config = ScoringConfig(mode=mode, aggregator=aggregator)
+    scores = score_arrays(SHAPES[shape], holistic, similarities, calibration=CLIP_PRESET, config=config)
+    for i, score in enumerate(scores):
+        expected = reference.score(
+            SHAPES[shape],
+            holistic[i],
+            {name: values[i] for name, values in similarities.items()},
+            mu=0.22,
+            beta=30.0,
+            mode=mode,
+            aggregator=aggregator,
+        )
+        assert score == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(("gamma_and", "gamma_or"), [(-3.5, 4.0), (-0.5, 2.0), (0.5, 25.0)])
+def test_equals_the_published_formulas_at_other_exponents(gamma_and: float, gamma_or: float, pool: Any) -> None:
+    holistic, similarities = pool
+    config = ScoringConfig(gamma_and=gamma_and, gamma_or=gamma_or)
+    query = SHAPES["nested"]
+    scores = score_arrays(query, holistic, similarities, calibration=CLIP_PRESET, config=config)
+    for i, score in enumerate(scores):
+        single = {name: values[i] for name, values in similarities.items()}
+        expected = reference.score(
+            query, holistic[i], single, mu=0.22, beta=30.0, gamma_and=gamma_and, gamma_or=gamma_or
+        )
+        assert score == pytest.approx(expected, abs=1e-6)
+
+
+def test_canonical_numbers() -> None:
+    """Worked out by hand from the formulas, so that a change of method cannot pass unseen."""
+    holistic, similarities = np.array([0.30]), {"dog": np.array([0.25]), "cat": np.array([0.18])}
+    assert score_arrays(~A, holistic, similarities, calibration=CLIP_PRESET)[0] == pytest.approx(0.24)
+    assert score_arrays(A & ~B, holistic, similarities, calibration=CLIP_PRESET)[0] == pytest.approx(
+        0.3384690, abs=1e-6
+    )
+    assert score_arrays(A | B, holistic, similarities, calibration=CLIP_PRESET)[0] == pytest.approx(0.3264498, abs=1e-6)
+
+
+@given(trees(), cosines(4), evidence())
+def test_no_logic_leaves_the_similarity_bit_for_bit(query: Query, holistic: Floats, similar: dict[str, Floats]) -> None:
+    bare = Plain(tuple(Concept(name) for name in concepts(query)))
+    for dtype in (np.float32, np.float64):
+        given_holistic = holistic.astype(dtype)
+        typed = {name: values.astype(dtype) for name, values in similar.items()}
+        scores = score_arrays(bare, given_holistic, typed, calibration=CLIP_PRESET)
+        assert scores.tobytes() == given_holistic.tobytes()
+        assert scores is not given_holistic
+
+
+@pytest.mark.parametrize("gamma", [-math.inf, -30.0, -1.0, -0.3, 0.0, 0.5, 1.0, 10.0, math.inf])
+@given(values=st.lists(st.floats(1e-9, 1 - 1e-9), min_size=1, max_size=6))
+def test_power_mean_lies_between_its_arguments(gamma: float, values: list[float]) -> None:
+    mean = power_mean(np.array(values)[:, None], gamma)[0]
+    assert min(values) * (1 - 1e-6) <= mean <= max(values) * (1 + 1e-6)
+
+
+@given(st.lists(st.floats(0.001, 0.999), min_size=2, max_size=5))
+def test_power_mean_grows_with_its_exponent(values: list[float]) -> None:
+    table = np.array(values)[:, None]
+    means = [power_mean(table, gamma)[0] for gamma in (-math.inf, -5.0, -1.0, 0.0, 1.0, 10.0, math.inf)]
+    assert all(low <= high + 1e-9 for low, high in itertools.pairwise(means))
+
+
+@given(st.floats(0.001, 0.999), st.integers(1, 5), st.sampled_from([-5.0, -1.0, 0.0, 1.0, 10.0]))
+def test_power_mean_of_equals_is_that_value(value: float, count: int, gamma: float) -> None:
+    assert power_mean(np.full((count, 1), value), gamma)[0] == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("beta", [20.0, 150.0, 500.0])
+@given(trees(), evidence(8, low=-1.0, high=1.0))
+def test_single_precision_keeps_the_scores_at_any_steepness(
+    beta: float, query: Query, similar: dict[str, Floats]
+) -> None:
+    calibration = Calibration(mu=0.35, beta=beta)
+    narrow = {name: values.astype(np.float32) for name, values in similar.items()}
+    wide = {name: values.astype(np.float64) for name, values in narrow.items()}
+    holistic = np.zeros(8, dtype=np.float32)
+    scores = score_arrays(query, holistic, narrow, calibration=calibration)
+    expected = score_arrays(query, holistic.astype(np.float64), wide, calibration=calibration)
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+@given(trees(), evidence(1, low=0.0, high=0.5), st.sampled_from(NAMES), st.floats(0.0, 0.3))
+def test_truth_follows_each_concept(query: Query, similar: dict[str, Floats], name: str, more: float) -> None:
+    signs = {negated for leaf, negated in leaves(canonical(query)) if leaf.text == name}
+    if len(signs) != 1:
+        return
+    for aggregator in ("power", "minmax", "probabilistic"):
+        config = ScoringConfig(aggregator=aggregator)
+        before = evaluate(query, gather_logits(similar, CLIP_PRESET), config=config)[0]
+        raised = {**similar, name: similar[name] + more}
+        after = evaluate(query, gather_logits(raised, CLIP_PRESET), config=config)[0]
+        assert after <= before + 1e-12 if signs == {True} else after >= before - 1e-12
+
+
+@given(cosines(6))
+def test_not_reverses_order_exactly(similar: Floats) -> None:
+    logits = gather_logits({"dog": similar}, CLIP_PRESET)
+    affirmed, negated = (evaluate(q, logits, config=CONFIG) for q in (A, ~A))
+    np.testing.assert_allclose(affirmed + negated, 1.0, atol=1e-12)
+    assert np.all((np.diff(similar[np.argsort(-affirmed)]) <= 0) | (np.diff(np.sort(-affirmed)) == 0))
+
+
+@given(trees(plain=False), evidence(), cosines(4), st.randoms(use_true_random=False))
+def test_equivalent_queries_are_edited_alike(
+    query: Query, similar: dict[str, Floats], holistic: Floats, random: Any
+) -> None:
+    def rewritten(node: Query) -> Query:
+        """The same statement in other words: De Morgan, double negation, other order and grouping."""
+        match node:
+            case Concept():
+                return ~~node
+            case Not(child):
+                return Not(rewritten(child))
+            case And(children) | Or(children) | Plain(children):
+                parts = [rewritten(child) for child in children]
+                random.shuffle(parts)
+                kind = type(node)
+                if len(parts) > 2:
+                    parts = [kind((parts[0], parts[1])), *parts[2:]]
+                other = Or if kind is And else And
+                return Not(other(tuple(Not(part) for part in parts)))
+
+    plainly = score_arrays(query, holistic, similar, calibration=CLIP_PRESET)
+    assert score_arrays(rewritten(query), holistic, similar, calibration=CLIP_PRESET).tobytes() == plainly.tobytes()
+
+
+@given(trees(), evidence(6), cosines(6), st.permutations(range(6)))
+def test_candidates_do_not_influence_each_other(
+    query: Query, similar: dict[str, Floats], holistic: Floats, order: list[int]
+) -> None:
+    plainly = score_arrays(query, holistic, similar, calibration=CLIP_PRESET)
+    shuffled = {name: values[order] for name, values in similar.items()}
+    np.testing.assert_allclose(
+        score_arrays(query, holistic[order], shuffled, calibration=CLIP_PRESET), plainly[order], rtol=0, atol=1e-12
+    )
+
+
+@settings(deadline=None)
+@given(trees(), evidence(), cosines(4), st.sampled_from(["power", "minmax", "probabilistic"]), st.booleans())
+def test_torch_agrees_with_numpy(
+    query: Query, similar: dict[str, Floats], holistic: Floats, aggregator: Any, double: bool
+) -> None:
+    config, dtype = ScoringConfig(aggregator=aggregator), np.float64 if double else np.float32
+    arrays = {name: values.astype(dtype) for name, values in similar.items()}
+    by_numpy = score_arrays(query, holistic.astype(dtype), arrays, calibration=CLIP_PRESET, config=config)
+    tensors = {name: torch.from_numpy(values) for name, values in arrays.items()}
+    by_torch = score_arrays(
+        query, torch.from_numpy(holistic.astype(dtype)), tensors, calibration=CLIP_PRESET, config=config
+    )
+    assert isinstance(by_torch, torch.Tensor)
+    np.testing.assert_allclose(by_torch.numpy(), by_numpy, rtol=0, atol=1e-9 if double else 1e-4)
+
+
+@given(
+    trees(),
+    st.fixed_dictionaries({name: cosines(2, low=-1e30, high=1e30) for name in NAMES}),
+    st.sampled_from([-1e38, -1e7, -1e6, -30.0, -1.0, 0.0, 0.7, 1e38]),
+    st.sampled_from(["power", "minmax", "probabilistic"]),
+    st.sampled_from(["lcse", "anchored", "factored", "routed"]),
+)
+def test_any_finite_input_gives_a_finite_score(
+    query: Query, similar: dict[str, Floats], gamma: float, aggregator: Any, mode: Any
+) -> None:
+    config = ScoringConfig(gamma_and=gamma, aggregator=aggregator, mode=mode)
+    for dtype in (np.float32, np.float64):
+        typed = {name: values.astype(dtype) for name, values in similar.items()}
+        scores = score_arrays(query, np.zeros(2, dtype), typed, calibration=CLIP_PRESET, config=config)
+        assert np.isfinite(scores).all()
+        assert scores.dtype == dtype
+
+
+@given(
+    trees(),
+    evidence(low=0.0, high=0.6),
+    cosines(4),
+    st.sampled_from(["power", "minmax", "probabilistic"]),
+    st.sampled_from([30.0, 450.0]),
+)
+def test_float32_stays_close_to_float64(
+    query: Query, similar: dict[str, Floats], holistic: Floats, aggregator: Any, beta: float
+) -> None:
+    calibration, config = Calibration(mu=0.22, beta=beta), ScoringConfig(aggregator=aggregator)
+    typed = {name: values.astype(np.float32) for name, values in similar.items()}
+    fine = score_arrays(
+        query,
+        holistic,
+        {name: values.astype(np.float64) for name, values in typed.items()},
+        calibration=calibration,
+        config=config,
+    )
+    coarse = score_arrays(query, holistic.astype(np.float32), typed, calibration=calibration, config=config)
+    np.testing.assert_allclose(coarse, fine, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("query", [A & B, A & ~C, ~(~A | ~B)])
+def test_near_certain_evidence_keeps_its_order_in_float32(query: Query) -> None:
+    config, calibration = ScoringConfig(aggregator="probabilistic"), Calibration(mu=0.22, beta=450.0)
+    rows = np.array([[0.5, 0.6, 0.7], [0.55, 0.6, 0.9], [-0.3, -0.4, -0.5]])
+    similar = dict(zip(NAMES, rows, strict=False))
+    fine = score_arrays(query, np.zeros(3), similar, calibration=calibration, config=config)
+    typed = {name: values.astype(np.float32) for name, values in similar.items()}
+    coarse = score_arrays(query, np.zeros(3, np.float32), typed, calibration=calibration, config=config)
+    np.testing.assert_allclose(coarse, fine, rtol=0, atol=2e-6)
+
+
+@given(evidence(), cosines(4))
+def test_one_negated_concept_is_linear(similar: dict[str, Floats], holistic: Floats) -> None:
+    scores = score_arrays(~A, holistic, similar, calibration=CLIP_PRESET)
+    np.testing.assert_allclose(scores, holistic - 2 * (similar["dog"] - 0.22), rtol=0, atol=1e-12)
+
+
+@given(
+    trees(max_leaves=6),
+    cosines(3, low=-0.9, high=0.9),
+    evidence(3, low=-0.9, high=0.9),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_score_moves_no_further_than_its_similarities(
+    query: Query, holistic: Floats, similar: dict[str, Floats], seed: int
+) -> None:
+    """|Δscore| ≤ |Δs_hol| + 2 max |Δs_i|: what lets a pool be searched through rounded vectors."""
+    rng = np.random.default_rng(seed)
+    moved = {name: values + rng.uniform(-0.05, 0.05, 3) for name, values in similar.items()}
+    shift = rng.uniform(-0.05, 0.05, 3)
+    before = score_arrays(query, holistic, similar, calibration=CLIP_PRESET)
+    after = score_arrays(query, holistic + shift, moved, calibration=CLIP_PRESET)
+    largest = np.max([np.abs(moved[name] - similar[name]) for name in concepts(query)], axis=0)
+    assert np.all(np.abs(after - before) <= np.abs(shift) + 2 * largest + 1e-9)
+
+
+def test_modes_differ_only_where_there_is_logic(pool: Any) -> None:
+    holistic, similarities = pool
+    by_mode = {
+        mode: score_arrays(A & ~B, holistic, similarities, calibration=CLIP_PRESET, config=ScoringConfig(mode=mode))
+        for mode in ("lcse", "anchored", "factored", "routed", "holistic")
+    }
+    np.testing.assert_array_equal(by_mode["holistic"], holistic)
+    np.testing.assert_array_equal(by_mode["routed"], by_mode["factored"])
+    assert not np.allclose(by_mode["lcse"], by_mode["factored"])
+    np.testing.assert_allclose(by_mode["anchored"], (holistic + by_mode["factored"]) / 2, atol=1e-12)
+    unconstrained = score_arrays(
+        A, holistic, similarities, calibration=CLIP_PRESET, config=ScoringConfig(mode="factored")
+    )
+    np.testing.assert_allclose(unconstrained, similarities["dog"], atol=1e-12)
+
+
+@pytest.mark.parametrize("query", SHAPES.values())
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, torch.float16, torch.bfloat16])
+def test_scores_have_the_precision_of_the_similarity(query: Query, dtype: Any, pool: Any) -> None:
+    holistic, similarities = pool
+    exact = score_arrays(query, holistic, similarities, calibration=CLIP_PRESET)
+    given = holistic.astype(dtype) if isinstance(dtype, type) else torch.tensor(holistic).to(dtype)
+    mixed = similarities if isinstance(dtype, type) else {k: torch.tensor(v) for k, v in similarities.items()}
+    scores = score_arrays(query, given, mixed, calibration=CLIP_PRESET)
+    assert scores.dtype == dtype
+    np.testing.assert_allclose(np.asarray(scores.tolist()), exact, atol=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("holistic", "similarities", "message"),
+    [
+        (np.zeros(3), {"dog": np.zeros(3)}, "no similarities for concept 'cat'"),
+        (np.zeros(3), {"dog": np.zeros(3), "cat": np.zeros(2)}, "shape"),
+        (np.array([0, np.nan]), {"dog": np.zeros(2), "cat": np.zeros(2)}, "holistic hold NaN"),
+        (np.zeros(1), {"dog": np.array([np.inf]), "cat": np.zeros(1)}, "'dog' hold NaN or infinite"),
+        (np.zeros(1, dtype=int), {"dog": np.zeros(1), "cat": np.zeros(1)}, "must be floats"),
+        ([0.1], {"dog": np.zeros(1), "cat": np.zeros(1)}, "holistic must be an array"),
+        (np.zeros(1), {"dog": np.zeros(1), "cat": [0.1]}, "'cat' must be an array"),
+        (np.zeros(1), {"dog": np.zeros(1), "cat": torch.zeros(1)}, "two array libraries"),
+    ],
+)
+def test_bad_arrays_are_refused(holistic: Any, similarities: Any, message: str) -> None:
+    with pytest.raises(InvalidCandidate, match=message):
+        score_arrays(A & B, holistic, similarities, calibration=CLIP_PRESET)
+    with pytest.raises(QueryError, match="tree"):
+        score_arrays("a dog", np.zeros(1), {}, calibration=CLIP_PRESET)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mode": "magic"},
+        {"aggregator": "median"},
+        {"holistic": "all"},
+        {"gamma_and": math.nan},
+        {"templates": ()},
+        {"templates": ("photo",)},
+    ],
+)
+def test_bad_options_are_refused(options: Any) -> None:
+    with pytest.raises(InvalidOption):
+        ScoringConfig(**options)
+
+
+def test_config_round_trip() -> None:
+    config = ScoringConfig(mode="factored", gamma_or=5.0)
+    assert ScoringConfig.from_json(config.to_json()) == config
+    with pytest.raises(InvalidOption, match="unknown scoring options"):
+        ScoringConfig.from_json({"temperature": 1})
+
+
+def test_any_calibration_scale() -> None:
+    sharp = Calibration(mu=0.0, beta=500.0)
+    scores = score_arrays(
+        A & ~B,
+        np.zeros(1, np.float32),
+        {"dog": np.ones(1, np.float32), "cat": np.ones(1, np.float32)},
+        calibration=sharp,
+    )
+    assert scores[0] == pytest.approx(-2.0, abs=1e-2)
+    assert is_constrained(A & ~B)
