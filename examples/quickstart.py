@@ -8,15 +8,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import lcse_plugins
 from lcse_plugins import Candidate, LogicScorer, ScoringConfig, load_encoder
-from lcse_plugins.images.reading import walk_images
+from lcse_plugins.images.gallery import demo_photos
+from lcse_plugins.images.scan import walk_images
 
-BUNDLED = Path(lcse_plugins.__file__).parent / "demo_photos"
 
-
-def main(folder: str | Path = BUNDLED, query: str = "a cup and no cat") -> None:
-    photos = list(walk_images(folder))
+def main(folder: str | Path | None = None, query: str = "a dog and no person") -> None:
+    photos = demo_photos() if folder is None else list(walk_images(folder))
     encoder = load_encoder("starter")
     gallery = [
         Candidate(photo.name, vector) for photo, vector in zip(photos, encoder.encode_images(photos), strict=True)

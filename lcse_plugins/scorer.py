@@ -1,33 +1,33 @@
-"""LogicScorer: from a query and images to a ranked, explained list, in five steps.
+"""LogicScorer: from a query and images to a ranked, explained list.
 
-    query text → parse → encode → evidence → logic → edit → ranked results
+    query text → parsing → encoders → scoring → retrieval → ranked results
 
-Parsing and encoding happen here; the arithmetic is in `evidence`, `logic` and `edit`, run by `pool` over many images at
-once and by `search` over collections that only answer nearest-vector searches.
+`read` makes a tree of the text, `encode` adds the vectors of what it names. `rank` scores every image of a pool by
+them, `search` fetches candidates from a collection that only answers nearest-vector searches. The arithmetic is in
+`scoring`, the way to the best of many images in `retrieval`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.encoders.lru_cache import Recent
-from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
+from lcse_plugins.encoders.protocol import Encoder, checked
 from lcse_plugins.encoders.registry import load_encoder
-from lcse_plugins.errors import CalibrationError, EncoderError, InvalidCandidate, LcseError, QueryError
-from lcse_plugins.off_loop import compute
+from lcse_plugins.encoders.text_vectors import TextVectors
+from lcse_plugins.errors import CalibrationError, InvalidCandidate, LcseError, QueryError
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, read_with, taken_whole
-from lcse_plugins.query import Query, canonical, concepts, describe, is_tree, ordered
+from lcse_plugins.query import Query, concepts, describe, is_tree, ordered
 from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.retrieval.sources import VectorSource, rank_pool, search_source
-from lcse_plugins.scoring.arguments import check_limits
-from lcse_plugins.scoring.calibration import Calibration, load_calibration
-from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
+from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.config import Mode, ScoringConfig, config_of
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate, Ranking
 
@@ -36,9 +36,6 @@ __all__ = ["Candidates", "LogicScorer"]
 Candidates: TypeAlias = "VectorPool | NDArray[np.floating] | Iterable[Candidate]"
 """What can be ranked: a pool, a table (n, d) of vectors, or candidates."""
 
-CACHED_TEXTS = 4096
-"""Text vectors kept; 4096 of 512 float32 numbers are 8 MB."""
-
 
 class LogicScorer:
     """Ranks images by what a query says, operators included. Safe to share between threads.
@@ -46,10 +43,12 @@ class LogicScorer:
     Args:
         encoder: The frozen encoder that made the image vectors, or its name.
         parser: Text to tree; by default the offline grammar.
-        calibration: μ and β, or the file that holds them; by default the encoder's preset.
+        calibration: μ, β and the presence curve, or the file that holds them; by default the encoder's preset.
         config: Mode, aggregation and which text gives the ordinary similarity.
+        mode: The mode alone, instead of a config: "anchored" (the default), "lcse", "factored", "routed", "holistic".
 
     Raises:
+        InvalidOption: `config` and `mode` were both given, or the mode is unknown.
         UnknownEncoder: no encoder has that name, or what was given is not an encoder.
         CalibrationMismatch: the calibration was fitted for another encoder.
         CalibrationError: no calibration was given and the encoder has no preset, or the file does not hold one.
@@ -61,20 +60,29 @@ class LogicScorer:
         *,
         parser: Parser = parse_offline,
         calibration: Calibration | str | Path | None = None,
-        config: ScoringConfig = DEFAULT_CONFIG,
+        config: ScoringConfig | None = None,
+        mode: Mode | None = None,
     ) -> None:
-        encoder = load_encoder(encoder)
-        chosen = encoder.calibration if calibration is None else _calibration(calibration)
-        if chosen is None:
-            raise CalibrationError(
-                f"encoder {encoder.encoder_id!r} has no preset calibration; fit one with `lcse calibrate`"
-            )
-        chosen.check(encoder.encoder_id)
-        self.encoder = encoder
+        self.encoder = checked(load_encoder(encoder) if isinstance(encoder, str) else encoder)
         self.parser = parser
-        self.calibration = chosen
-        self.config = config
-        self._vectors = _TextVectors(encoder, config.templates)
+        self.calibration = _calibration_for(self.encoder, calibration)
+        self.config = config_of(config, mode)
+        self._vectors = TextVectors(self.encoder, self.config.templates)
+
+    @classmethod
+    def of(cls, scorer: LogicScorer | Encoder | str, *, mode: Mode | None = None) -> LogicScorer:
+        """A scorer from what hosts take as `scorer=`: a scorer, an encoder or an encoder's name.
+
+        Args:
+            scorer: What was given.
+            mode: Score in this mode; by default the scorer's own, or `anchored`.
+        """
+        if not isinstance(scorer, LogicScorer):
+            return cls(scorer, mode=mode)
+        if mode is None or mode == scorer.config.mode:
+            return scorer
+        config = scorer.config.with_mode(mode)
+        return cls(scorer.encoder, parser=scorer.parser, calibration=scorer.calibration, config=config)
 
     def rank(
         self, query: str | Query, candidates: Candidates, *, limit: int | None = None, min_truth: float | None = None
@@ -93,7 +101,6 @@ class LogicScorer:
                 another encoder made it.
             InvalidOption: `limit` or `min_truth` is out of range.
         """
-        check_limits(limit, min_truth)
         pool = _as_pool(candidates)
         maker = getattr(pool, "encoder_id", self.encoder.encoder_id)
         if maker != self.encoder.encoder_id:
@@ -154,24 +161,22 @@ class LogicScorer:
     def encode(self, query: str | Query | Parse) -> EncodedQuery:
         """The query with its vectors, ready to score images or to be searched for by a host."""
         parse = query if isinstance(query, Parse) else self.read(query)
-        tree = canonical(parse.query)
-        holistic, rows = self._vectors.of(self._holistic_text(parse, tree), concepts(tree))
+        holistic, rows = self._vectors.of(self._holistic_text(parse), concepts(parse.tree))
         return EncodedQuery(parse, holistic, rows, self.calibration, self.config)
 
     async def aencode(self, query: str | Query | Parse) -> EncodedQuery:
         """As `encode`, off the event loop."""
         if isinstance(query, str) and self.parser is not parse_offline:  # others may wait for something
             query = await self.aread(query)
-        return await compute(self.encode, query)
+        return await asyncio.to_thread(self.encode, query)
 
-    def _holistic_text(self, parse: Parse, tree: Query) -> str:
-        text = describe(ordered(tree)) if self.config.holistic == "canonical" else parse.text
-        if not parse.constrained:
+    def _holistic_text(self, parse: Parse) -> str:
+        """The text whose similarity is the ordinary one; in mode `anchored` that of what the query affirms."""
+        canonical = self.config.holistic == "canonical"
+        text = describe(ordered(parse.tree)) if canonical else parse.text
+        if not parse.constrained or (self.config.mode != "anchored" and self.config.holistic != "affirmative"):
             return text
-        if self.config.mode != "anchored" and self.config.holistic != "affirmative":
-            return text
-        affirmed = affirmative_text(ordered(tree), text) if self.config.holistic == "canonical" else parse.affirmative
-        return affirmed or text
+        return (affirmative_text(ordered(parse.tree), text) if canonical else parse.affirmative) or text
 
 
 def _unread(text: str, error: Exception) -> Parse:
@@ -180,12 +185,18 @@ def _unread(text: str, error: Exception) -> Parse:
     )
 
 
-def _calibration(given: Calibration | str | Path) -> Calibration:
-    if isinstance(given, str | Path):
-        return load_calibration(given)
-    if not isinstance(given, Calibration):
-        raise CalibrationError(f"a calibration is a Calibration or the path of its file, not {type(given).__name__}")
-    return given
+def _calibration_for(encoder: Encoder, given: Calibration | str | Path | None) -> Calibration:
+    """The calibration given, or read from a file, or the encoder's own."""
+    found = Calibration.load(given) if isinstance(given, str | Path) else given or encoder.calibration
+    if found is None:
+        raise CalibrationError(
+            f"encoder {encoder.encoder_id!r} has no preset calibration; fit one with `lcse calibrate`, "
+            "or pass calibration=estimate_calibration(encoder, image_vectors), which needs no labels"
+        )
+    if not isinstance(found, Calibration):
+        raise CalibrationError(f"a calibration is a Calibration or the path of its file, not {type(found).__name__}")
+    found.check(encoder.encoder_id)
+    return found
 
 
 def _as_pool(candidates: Candidates) -> VectorPool:
@@ -199,41 +210,4 @@ def _as_pool(candidates: Candidates) -> VectorPool:
         raise InvalidCandidate(
             f"what is ranked is a pool, a table (n, d) of vectors or a list of candidates, not {candidates!r:.80}"
         ) from None
-    if all(isinstance(item, Candidate) for item in items):
-        return VectorPool.of(items)
-    return VectorPool(items)
-
-
-class _TextVectors:
-    """Vectors of texts and concepts, each encoded once."""
-
-    def __init__(self, encoder: Encoder, templates: tuple[str, ...]) -> None:
-        self._encoder = encoder
-        self._templates = templates
-        self._kept: Recent[tuple[str, str], FloatArray] = Recent(CACHED_TEXTS)
-
-    def of(self, text: str, concepts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """The (d,) vector of a text and the (m, d) vectors of concepts."""
-        wanted = [("text", text), *(("concept", concept) for concept in concepts)]
-        found = self._kept.known(wanted)
-        missing = [key for key in dict.fromkeys(wanted) if key not in found]
-        if missing:
-            encoded = self._encode(missing)
-            self._kept.keep(encoded)
-            found.update(encoded)
-        rows = [found[key] for key in wanted]
-        return rows[0], np.stack(rows[1:])
-
-    def _encode(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], FloatArray]:
-        vectors: dict[tuple[str, str], FloatArray] = {}
-        for kind in ("text", "concept"):
-            names = [name for key, name in keys if key == kind]
-            if not names:
-                continue
-            templates = ("{}",) if kind == "text" else self._templates
-            rows = concept_vectors(self._encoder, names, templates=templates)
-            if not np.isfinite(rows).all():
-                raise EncoderError(f"encoder {self._encoder.encoder_id!r} gave NaN or infinite vectors for {names}")
-            rows.flags.writeable = False
-            vectors.update({(kind, name): row for name, row in zip(names, rows, strict=True)})
-        return vectors
+    return VectorPool.of(items) if all(isinstance(item, Candidate) for item in items) else VectorPool(items)

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -41,3 +42,7 @@ def open_clip() -> ModuleType:
 
 
 _KEPT_ALIVE: list[object] = []
+
+# A loaded machine is no reason to fail: laws are about answers, not about time.
+settings.register_profile("project", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("project")

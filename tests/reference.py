@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from lcse_plugins import And, Concept, Not, Or, Plain, Query
+from lcse_plugins import And, Concept, Not, Or, Query
+from lcse_plugins.query import Plain
 
 
 def sigmoid(x: float) -> float:

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lcse_plugins import And, Concept, Not, Or, Plain, Query
+from lcse_plugins import And, Concept, Not, Or, Query
+from lcse_plugins.query import Plain
 
 NAMES = ("dog", "cat", "red car", "person", "umbrella")
 

@@ -15,8 +15,9 @@ from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle
 from llama_index_lcse import LogicPostprocessor
 from qdrant_client import QdrantClient, models
 from qdrant_lcse import LogicSearch
+from qdrant_lcse.task import ExecutionChoice
 
-from lcse_plugins import Candidate, LogicScorer, VectorPool, score_arrays
+from lcse_plugins import Candidate, LogicScorer, score_arrays
 from lcse_plugins.encoders import FloatArray
 from lcse_plugins.testing import ToyEncoder
 
@@ -78,33 +79,30 @@ def by_scorer(gallery: Gallery, query: str) -> Answer:
     return [(str(r.id), r.score) for r in gallery.scorer.rank(query, candidates)]
 
 
-def by_quantised_pool(gallery: Gallery, query: str) -> Answer:
-    pool = VectorPool(gallery.vectors, ids=gallery.names, quantised=True)
-    return [(str(r.id), r.score) for r in gallery.scorer.rank(query, pool, limit=20)]
-
-
 def by_llama_index(gallery: Gallery, query: str) -> Answer:
     nodes = [
         NodeWithScore(node=ImageNode(id_=name, embedding=vector.tolist()), score=0.0)
         for name, vector in zip(gallery.names, gallery.vectors, strict=True)
     ]
-    ranked = LogicPostprocessor(encoder=gallery.encoder).postprocess_nodes(nodes, QueryBundle(query))
+    ranked = LogicPostprocessor(scorer=gallery.encoder).postprocess_nodes(nodes, QueryBundle(query))
     return [(node.node_id, float(node.score or 0.0)) for node in ranked]
 
 
 def by_langchain(gallery: Gallery, query: str) -> Answer:
-    store = InMemoryVectorStore(LcseEmbeddings(encoder=gallery.encoder))
+    store = InMemoryVectorStore(LcseEmbeddings(gallery.encoder))
     store.store = {
-        name: {"id": name, "vector": vector.tolist(), "text": name, "metadata": {}}
+        name: {"id": name, "vector": vector.tolist(), "text": "", "metadata": {}}
         for name, vector in zip(gallery.names, gallery.vectors, strict=True)
     }
     documents: list[Document] = LangChainRetriever(source=store, scorer=gallery.scorer, k=60).invoke(query)
-    return [(document.page_content, document.metadata["relevance_score"]) for document in documents]
+    return [(str(document.id), document.metadata["relevance_score"]) for document in documents]
 
 
-def by_qdrant(execution: str) -> Callable[[Gallery, str], Answer]:
+def by_qdrant(execution: ExecutionChoice) -> Callable[[Gallery, str], Answer]:
     def search(gallery: Gallery, query: str) -> Answer:
-        hits = LogicSearch(gallery.client, "images", gallery.scorer, execution=execution).query(query, limit=60)  # type: ignore[arg-type]
+        hits = LogicSearch(gallery.client, "images", gallery.scorer, execution=execution).query(
+            query, limit=60, exact=True
+        )
         assert hits.exact
         return [(point.payload["name"], point.score) for point in hits.points if point.payload]
 
@@ -114,12 +112,10 @@ def by_qdrant(execution: str) -> Callable[[Gallery, str], Answer]:
 HOSTS: dict[str, Callable[[Gallery, str], Answer]] = {
     "torch": by_torch,
     "scorer": by_scorer,
-    "quantised pool": by_quantised_pool,
     "LlamaIndex": by_llama_index,
     "LangChain": by_langchain,
     "Qdrant, client": by_qdrant("client"),
-    "Qdrant, nested": by_qdrant("nested"),
-    "Qdrant, two-trip": by_qdrant("two-trip"),
+    "Qdrant, formula": by_qdrant("formula"),
 }
 
 

@@ -1,46 +1,54 @@
-"""The encoder as LangChain embeddings, so that a store is filled and searched in one space."""
+"""`LcseEmbeddings`: an encoder as LangChain embeddings. `EmbeddingEncoder`: LangChain embeddings as an encoder."""
 
 from __future__ import annotations
 
-import asyncio
+import logging
 from collections.abc import Sequence
-from typing import Literal, get_args
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, get_args
 
 from langchain_core.embeddings import Embeddings
+from PIL.Image import Image
 
 from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import Encoder
-from lcse_plugins.encoders.registry import load_encoder
-from lcse_plugins.errors import InvalidOption
+from lcse_plugins.errors import ImageError, InvalidOption
+from lcse_plugins.hosts.embedding_encoder import CalibrationChoice, EmbeddingEncoderBase
 from lcse_plugins.hosts.pictures import open_image
-from lcse_plugins.images.keys import named_picture
+from lcse_plugins.images.keys import find_picture, named_picture
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.arguments import check_count, pictures_of, texts_of
+from lcse_plugins.scoring.config import Mode
 
-__all__ = ["LcseEmbeddings"]
+__all__ = ["EmbeddingEncoder", "LcseEmbeddings"]
+
+logger = logging.getLogger(__name__)
 
 DocumentKind = Literal["texts", "images"]
 
 
 class LcseEmbeddings(Embeddings):
-    """Texts and pictures as unit vectors of one encoder.
+    """Texts and pictures as unit vectors of one encoder; `LogicRetriever` takes its scorer from here.
 
-        >>> store = InMemoryVectorStore(LcseEmbeddings("starter", documents="images"))
-        >>> store.add_texts(["beach.jpg", "street.jpg"])
+        >>> store = InMemoryVectorStore(LcseEmbeddings("starter"))
+        >>> add_images(store, ["beach.jpg", "street.jpg"])
 
     Args:
-        encoder: An encoder or its name.
-        documents: What the page contents of a store are to `embed_documents`: `texts`, or `images`. Then one that
-            names a picture (a path or URL with a picture's suffix, a data URI) stands for it, and any vector store
-            can be filled with pictures; one that does not is still a text.
+        scorer: A `LogicScorer`, an encoder or an encoder's name.
+        mode: How queries are scored; the scorer's own way by default.
+        documents: What page contents are to `embed_documents`: `texts`, or `images`. Then each is the path, URL, data
+            URI or base64 of a picture, so that any vector store can be filled with pictures.
         batch_size: How many are encoded at a time, which bounds memory.
         image_access: What may be read to get a picture.
     """
 
     def __init__(
         self,
-        encoder: Encoder | str = "starter",
+        scorer: LogicScorer | Encoder | str = "starter",
         *,
+        mode: Mode | None = None,
         documents: DocumentKind = "texts",
         batch_size: int = 32,
         image_access: ImageAccess = DEFAULT_ACCESS,
@@ -48,23 +56,40 @@ class LcseEmbeddings(Embeddings):
         if documents not in get_args(DocumentKind):
             raise InvalidOption(f"documents are {' or '.join(get_args(DocumentKind))}, not {documents!r}")
         check_count("batch_size", batch_size)
-        self.encoder = load_encoder(encoder)
+        self.scorer = LogicScorer.of(scorer, mode=mode)
         self.documents = documents
         self.batch_size = batch_size
         self.image_access = image_access
+        self._told = False
+
+    @property
+    def encoder(self) -> Encoder:
+        """What encodes texts and pictures."""
+        return self.scorer.encoder
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a text."""
         return self._embed_texts([text])[0]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vectors of page contents: of the texts, or of the pictures they name."""
-        if self.documents == "texts":
-            return self._embed_texts(texts)
-        places = [named_picture(text) for text in texts]
-        pictures = iter(self.embed_images([place for place in places if place is not None]))
-        rest = iter(self._embed_texts([text for text, place in zip(texts, places, strict=True) if place is None]))
-        return [next(rest if place is None else pictures) for place in places]
+        """The vectors of page contents: of the texts, or of the pictures they name.
+
+        Raises:
+            ImageError: they are to be pictures, and one is not or cannot be read.
+        """
+        if self.documents == "images" and texts != ["dummy_text"]:  # langchain-qdrant's, to learn the vectors' length
+            try:
+                return self.embed_images([find_picture({}, text, access=self.image_access) or text for text in texts])
+            except ImageError as error:
+                hint = "with documents='images' every page content is a picture; add_images takes captions too"
+                raise ImageError(error.source, f"{error.reason}; {hint}") from error
+        picture = None if self._told else next((text for text in texts if named_picture(text) is not None), None)
+        if picture is not None:
+            self._told = True
+            logger.warning(
+                "%.60r names a picture and is embedded as a text; use add_images, or documents='images'", picture
+            )
+        return self._embed_texts(texts)
 
     def embed_images(self, images: Sequence[ImageLocation]) -> list[list[float]]:
         """The vectors of pictures.
@@ -78,16 +103,59 @@ class LcseEmbeddings(Embeddings):
             rows.extend(self.encoder.encode_images(pictures, batch_size=self.batch_size).tolist())
         return rows
 
-    async def aembed_images(self, images: Sequence[ImageLocation]) -> list[list[float]]:
-        """As `embed_images`, in a thread."""
-        return await asyncio.to_thread(self.embed_images, images)
-
     def embed_image(self, uris: list[str]) -> list[list[float]]:
         """As `embed_images`, by the name `Chroma.add_images` calls."""
         return self.embed_images(uris)
 
     def _embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
-        rows: list[list[float]] = []
-        for batch in batched(texts_of(texts), self.batch_size):
-            rows.extend(self.encoder.encode_texts(batch).tolist())
-        return rows
+        batches = batched(texts_of(texts), self.batch_size)
+        return [row for batch in batches for row in self.encoder.encode_texts(batch).tolist()]
+
+
+class EmbeddingEncoder(EmbeddingEncoderBase):
+    """Any LangChain embeddings that have `embed_image` as an encoder: your own CLIP in one line.
+
+        >>> clip = EmbeddingEncoder(OpenCLIPEmbeddings(model_name=…, checkpoint=…), calibration="clip")
+        >>> LogicRetriever(source=store, scorer=LogicScorer(clip))
+
+    Vectors are brought to unit length. Texts go through `embed_documents`; pictures are written to a temporary folder
+    and go through `embed_image(paths)`.
+
+    Args:
+        embeddings: Embeds texts and pictures into one space.
+        calibration: "clip", "siglip2", or a `Calibration` fitted to these embeddings.
+        name: Identity of model and weights; by default its class, model name and checkpoint.
+        batch_size: Pictures embedded at a time.
+
+    Raises:
+        InvalidOption: the embeddings have no `embed_image`, or there is no such calibration.
+    """
+
+    def __init__(
+        self,
+        embeddings: Embeddings,
+        *,
+        calibration: CalibrationChoice = "clip",
+        name: str | None = None,
+        batch_size: int = 16,
+    ) -> None:
+        if not callable(getattr(embeddings, "embed_image", None)):
+            raise InvalidOption(f"{type(embeddings).__name__} has no embed_image: it embeds texts only")
+        super().__init__(f"langchain:{name or _model_name(embeddings)}", calibration=calibration, batch_size=batch_size)
+        self.embeddings = embeddings
+
+    def _embed_texts(self, texts: list[str]) -> Any:
+        return self.embeddings.embed_documents(texts)
+
+    def _embed_images(self, images: list[Image]) -> Any:
+        with TemporaryDirectory() as folder:
+            paths = [str(Path(folder, f"{place}.png")) for place in range(len(images))]
+            for path, image in zip(paths, images, strict=True):
+                image.convert("RGB").save(path, compress_level=1)
+            return self.embeddings.embed_image(paths)  # type: ignore[attr-defined]
+
+
+def _model_name(embeddings: Embeddings) -> str:
+    told = (getattr(embeddings, name, None) for name in ("model_name", "model", "model_id"))
+    parts = [next((name for name in told if isinstance(name, str)), ""), getattr(embeddings, "checkpoint", "")]
+    return "/".join([type(embeddings).__name__, *(part for part in parts if isinstance(part, str) and part)])

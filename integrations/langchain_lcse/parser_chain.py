@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
@@ -16,12 +17,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from lcse_plugins.errors import InvalidOption, ParserOutputError
-from lcse_plugins.parsing.consult import HOST_PATIENCE, Patience, Question
-from lcse_plugins.parsing.llm.parser import LLMQueryParser, OnError
-from lcse_plugins.parsing.llm.schema import SCHEMA_VERSION, WireQuery, complaint
-from lcse_plugins.parsing.prompt import Prompt, load_prompt
+from lcse_plugins.parsing.llm.parser import LLMQueryParser, digest, question, settings_of
+from lcse_plugins.parsing.llm.schema import SCHEMA
 from lcse_plugins.parsing.result import Parser
-from lcse_plugins.parsing.service.model_identity import model_identity
 from lcse_plugins.query import Query
 
 __all__ = ["QueryParserChain", "query_parser_chain"]
@@ -32,14 +30,12 @@ _NAMES = ("model_name", "model", "model_id", "deployment_name")
 class QueryParserChain(LLMQueryParser, Runnable[str, Query]):
     """A Runnable str → Query that reads a query with a chat model, checks the reply against it, and composes with `|`.
 
-    It is a `Parser` too; `read` also says who answered and why.
+    It is a `Parser` too; `read` also says who answered and why. Time limits and retries are the model's own.
 
     Args:
         llm: A chat model with structured output.
-        on_error: What a failure leads to: `fallback` (the default), `holistic` or `raise`.
-        fallback: The parser that then answers; the offline grammar by default.
-        patience: Time limits and retries on top of the model's own. Blocking calls are as long as the model's.
-        prompt: Rules and examples; all that come with the package by default.
+        fallback: The parser that answers when the model does not; the offline grammar by default.
+        prompt: What the model is told, if not what comes with the package.
         method: Handed to `with_structured_output`, such as `function_calling`; the model's own choice by default.
 
     Raises:
@@ -50,31 +46,27 @@ class QueryParserChain(LLMQueryParser, Runnable[str, Query]):
         self,
         llm: BaseChatModel,
         *,
-        on_error: OnError = "fallback",
         fallback: Parser | None = None,
-        patience: Patience = HOST_PATIENCE,
-        prompt: Prompt | None = None,
+        prompt: str | None = None,
         method: str | None = None,
     ) -> None:
-        names = (getattr(llm, name, None) for name in _NAMES)
-        model = next(filter(None, names), type(llm).__name__)
-        super().__init__(parser_name=f"langchain:{model}", on_error=on_error, fallback=fallback, patience=patience)
+        model = next(filter(None, (getattr(llm, name, None) for name in _NAMES)), type(llm).__name__)
+        super().__init__(name=f"langchain:{model}", fallback=fallback, prompt=prompt)
         self.name = "QueryParserChain"
-        self.prompt = prompt or load_prompt()
-        self._identity = model_identity(llm, ignored=BaseChatModel, method=method)
+        self._identity = digest(settings_of(llm), method)
         self._config: RunnableConfig | None = None
         how = {} if method is None else {"method": method}
         try:
-            self._model: Runnable[Any, Any] = llm.with_structured_output(WireQuery, include_raw=True, **how)
+            self._model: Runnable[Any, Any] = llm.with_structured_output(SCHEMA, include_raw=True, **how)
         except (AttributeError, NotImplementedError) as error:
             raise InvalidOption(
                 f"{type(llm).__name__} has no structured output; pass a chat model that can call tools"
             ) from error
 
     @property
-    def fingerprint(self) -> tuple[str, str, str]:
-        """Model (its server and settings included), prompt version, schema version."""
-        return f"{self.parser_name}#{self._identity}", self.prompt.version, SCHEMA_VERSION
+    def fingerprint(self) -> str:
+        """Model, its settings and the prompt."""
+        return f"{self.parser_name}#{digest(self._identity, self.prompt)}"
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Query:
         """The tree of a query."""
@@ -98,41 +90,26 @@ class QueryParserChain(LLMQueryParser, Runnable[str, Query]):
         part._config = config
         return part
 
-    def _ask(self, question: Question) -> WireQuery:
-        try:
-            result = self._model.invoke(self._messages(question), self._config)
-        except ValueError as error:  # some models check the reply themselves, and raise
-            raise ParserOutputError(complaint(error)) from error
-        return _unpacked(result)
+    def _ask(self, text: str) -> Mapping[str, Any]:
+        return _arguments(self._model.invoke(self._messages(text), self._config))
 
-    async def _aask(self, question: Question) -> WireQuery:
-        try:
-            result = await self._model.ainvoke(self._messages(question), self._config)
-        except ValueError as error:
-            raise ParserOutputError(complaint(error)) from error
-        return _unpacked(result)
+    async def _aask(self, text: str) -> Mapping[str, Any]:
+        return _arguments(await self._model.ainvoke(self._messages(text), self._config))
 
-    def _messages(self, question: Question) -> list[dict[str, str]]:
-        return self.prompt.messages(question.text, rejected=question.rejected, complaint=question.complaint)
+    def _messages(self, text: str) -> list[dict[str, str]]:
+        return [{"role": "system", "content": self.prompt}, {"role": "user", "content": question(text)}]
 
 
 query_parser_chain = QueryParserChain
 """Makes a `QueryParserChain`; named as LangChain names what makes its chains."""
 
 
-def _unpacked(result: Any) -> WireQuery:
-    """The wire model out of `{"raw", "parsed", "parsing_error"}`."""
+def _arguments(result: Any) -> Mapping[str, Any]:
+    """The reply out of `{"raw", "parsed", "parsing_error"}`."""
     match result:
-        case {"parsed": WireQuery() as wire}:
-            return wire
+        case {"parsed": Mapping() as parsed}:
+            return parsed
         case {"raw": raw, "parsing_error": error}:
-            said = raw.text if isinstance(getattr(raw, "text", None), str) else ""
             refusal = getattr(raw, "additional_kwargs", {}).get("refusal")
-            if refusal:
-                raise ParserOutputError(f"the model refused: {refusal[:200]}", repairable=False)
-            calls = getattr(raw, "tool_calls", None) or getattr(raw, "invalid_tool_calls", None) or ()
-            said = said or "; ".join(str(call["args"]) for call in calls)
-            if error is None:
-                raise ParserOutputError("the model made no structured reply", reply=said or None)
-            raise ParserOutputError(complaint(error), reply=said or None) from error
+            raise ParserOutputError(f"the model made no structured reply: {refusal or error or raw!r:.200}")
     raise ParserOutputError(f"the model's structured reply is {type(result).__name__}, not a query")

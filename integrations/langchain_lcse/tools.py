@@ -3,125 +3,210 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import base64
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Annotated, Any, TypeAlias
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import patch_config
 from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.vectorstores import VectorStoreRetriever
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from langchain_lcse.blocks import Block, PictureBudget, result_blocks
-from langchain_lcse.images import image_location
+from langchain_lcse.documents import name_of
 from langchain_lcse.retrievers import LogicRetriever
-from lcse_plugins.errors import InvalidOption, LcseError
-from lcse_plugins.hosts.keywords import keywords
-from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
+from langchain_lcse.stores import MISTAKES
+from langchain_lcse.vectors import PictureFunction
+from lcse_plugins.errors import ImageError, InvalidOption, LcseError
+from lcse_plugins.hosts.logic_queries import keywords
+from lcse_plugins.hosts.pictures import picture_to_send
+from lcse_plugins.hosts.result_metadata import read_result_metadata
+from lcse_plugins.hosts.search_tool import MAX_RESULTS, TOOL_DESCRIPTION, heading, nothing_found, result_line
+from lcse_plugins.images.keys import find_picture
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess
+from lcse_plugins.images.thumbnails import SMALLEST_SIDE
+from lcse_plugins.scoring.arguments import check_count
 
 __all__ = ["TOOL_DESCRIPTION", "logic_search_tool"]
 
-MAX_K = 20
+Block: TypeAlias = dict[str, Any]
+"""A LangChain content block, `{"type": "text", …}` or `{"type": "image", …}`."""
 
-_PROGRAMMING_ERRORS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    ImportError,
-    LookupError,
-    NameError,
-    NotImplementedError,
-    TypeError,
-)
-
-TOOL_DESCRIPTION = """\
-Search the picture collection by what the pictures show and do not show. Returns the best pictures, each with the \
-reason for its place.
-
-Write what must be seen as short noun phrases, joined by logic:
-- plain English: "a street without cars", "a dog and a cat", "a beach or a pool", "neither people nor cars"
-- or explicitly: AND, OR, NOT, parentheses, quotes around phrases: "street AND NOT (car OR truck)", "dog -leash"
-Name things that can be seen; avoid moods, counts and instructions. Never rephrase an exclusion into its opposite: \
-say what is not wanted."""
+CONVERSATIONS = 1000
+"""Conversations whose pictures are counted; the one heard of longest ago is forgotten first."""
 
 
 def logic_search_tool(
-    retriever: BaseRetriever,
+    retriever: Runnable[str, list[Document]],
     *,
     name: str = "search_pictures",
     description: str = TOOL_DESCRIPTION,
+    filters: Mapping[str, str] | None = None,
     max_bytes: int = 1_500_000,
     max_side: int = 768,
-    locate_image: Callable[[Document], ImageLocation | None] = image_location,
-    image_access: ImageAccess = DEFAULT_ACCESS,
+    max_pictures: int | None = None,
+    image_access: ImageAccess | None = None,
 ) -> StructuredTool:
     """A tool: a query in; texts and pictures as content blocks out, the documents as artifact.
 
-    Pictures with a URL are handed on as URLs; others are read, made small and sent inside. What goes wrong comes back
-    as a tool message with status `error` that says what to do. OpenAI's models take pictures in tool messages only by
-    its newer interface: `ChatOpenAI(use_responses_api=True)`.
+    Pictures are read here and sent inside the message as JPEG of at most `max_side` pixels, never as URLs. Each costs
+    what the model's vendor charges for an image of that size, again in every later turn. `max_side`, `k` and
+    `max_pictures` bound that; `max_bytes=0` sends none. OpenAI's models take pictures in tool messages only by its
+    newer interface: `ChatOpenAI(use_responses_api=True)`.
+
+    What goes wrong comes back as a tool message with status `error` that says what to do.
 
     Args:
-        retriever: A `LogicRetriever`, a store's own or any other. What it was told to fetch is what a call without `k`
-            gets, at most 20; a `k` is passed on to those whose search takes one by name, and cuts what others find.
+        retriever: A `LogicRetriever`, a store's own or any other, bound or not (`retriever.bind(filter=…)`). What it
+            was told to fetch is what a call without `k` gets, at most 20; a `k` is passed on to those whose search
+            takes one by name, and cuts what others find.
         name: What the model calls.
         description: What the model is told; the default teaches the query language.
-        max_bytes: The most characters of base64 that all pictures of one call may take; 0 sends none.
+        filters: Metadata by which the model may narrow a search: key → what it means. The tool then takes a `filter`.
+        max_bytes: The most characters of base64 that all pictures of one call may take.
         max_side: Pixels of a picture's longer side.
-        locate_image: Which picture a document stands for.
-        image_access: What may be read to get a picture.
+        max_pictures: The most pictures sent in one conversation, which is told by the `thread_id` of the call's
+            config; without one, in the life of the tool.
+        image_access: What may be read to get a picture; by default what the retriever may read. Set a `root`: a path
+            in a store's metadata chooses which file is sent to the model.
 
     Raises:
-        InvalidOption: it is given something else than a retriever, or a size is out of range.
+        InvalidOption: it is given something else than a retriever, or a number is out of range.
     """
-    if not isinstance(retriever, BaseRetriever):
-        raise InvalidOption(f"the tool asks a retriever, not {type(retriever).__name__}; {_advice(retriever)}")
-    usual = min(retriever.search_arguments().k, MAX_K) if isinstance(retriever, LogicRetriever) else None
-    takes_k = isinstance(retriever, VectorStoreRetriever) or "k" in keywords(retriever._get_relevant_documents)[0]
-    budget = PictureBudget(max_bytes=max_bytes, max_side=max_side, locate=locate_image, access=image_access)
+    inner: Any = retriever
+    while not isinstance(inner, BaseRetriever):  # inside what `bind`, `with_config` and `configurable_fields` give
+        inner = getattr(inner, "bound", None) or getattr(inner, "default", None)
+        if not isinstance(inner, Runnable):
+            given = type(retriever).__name__
+            raise InvalidOption(f"the tool asks a retriever, not {given}; pass LogicRetriever(source=…)")
+    known = inner if isinstance(inner, LogicRetriever) else None
+    bound = getattr(retriever, "kwargs", {})
+    usual = min(bound.get("k") or known.search_arguments().k, MAX_RESULTS) if known else None
+    takes: Sequence[str] = ("k", "filter")
+    if not isinstance(inner, LogicRetriever | VectorStoreRetriever):
+        takes, _ = keywords(inner._get_relevant_documents)
+    if filters and "filter" not in takes:
+        raise InvalidOption(f"{type(inner).__name__} takes no filter; leave filters out")
+    sender = _Sender(
+        max_bytes=max_bytes,
+        max_side=max_side,
+        max_pictures=max_pictures,
+        locate=known.locate_image if known else None,
+        access=image_access or (known.image_access if known else DEFAULT_ACCESS),
+    )
 
-    def asked(k: int | None) -> dict[str, Any]:
-        return {"k": k} if takes_k and k is not None else {}
+    def arguments(k: int | None, filter: BaseModel | None) -> dict[str, Any]:
+        wanted = filter.model_dump(exclude_none=True) if filter else {}
+        if wanted and "filter" in bound:
+            raise InvalidOption("this retriever is bound to a filter of its own, so the search takes no other")
+        return {**({"k": k} if "k" in takes and k is not None else {}), **({"filter": wanted} if wanted else {})}
 
-    def search(query: str, k: int | None = usual, callbacks: Callbacks = None) -> tuple[list[Block], list[Document]]:
+    def search(
+        query: str, config: RunnableConfig, callbacks: Callbacks = None, k: int | None = usual, filter: Any = None
+    ) -> tuple[list[Block], list[Document]]:
+        within = patch_config(config, callbacks=callbacks)  # type: ignore[arg-type]
         with _told_failures():
-            documents = retriever.invoke(query, {"callbacks": callbacks}, **asked(k))[: k or MAX_K]
-        return result_blocks(query, documents, budget), documents
+            documents = retriever.invoke(query, within, **arguments(k, filter))[: k or MAX_RESULTS]
+            return sender.blocks(query, documents, config), documents
 
     async def asearch(
-        query: str, k: int | None = usual, callbacks: Callbacks = None
+        query: str, config: RunnableConfig, callbacks: Callbacks = None, k: int | None = usual, filter: Any = None
     ) -> tuple[list[Block], list[Document]]:
+        within = patch_config(config, callbacks=callbacks)  # type: ignore[arg-type]
         with _told_failures():
-            documents = (await retriever.ainvoke(query, {"callbacks": callbacks}, **asked(k)))[: k or MAX_K]
-        return await asyncio.to_thread(result_blocks, query, documents, budget), documents
+            documents = (await retriever.ainvoke(query, within, **arguments(k, filter)))[: k or MAX_RESULTS]
+            return await asyncio.to_thread(sender.blocks, query, documents, config), documents
 
     return StructuredTool.from_function(
         func=search,
         coroutine=asearch,
         name=name,
         description=description,
-        args_schema=_schema(usual),
+        args_schema=_schema(usual, filters),
         response_format="content_and_artifact",
         handle_tool_error=True,
         handle_validation_error=_misused,
     )
 
 
-def _schema(usual: int | None) -> type[BaseModel]:
+@dataclass(frozen=True, kw_only=True)
+class _Sender:
+    """Found documents as content blocks: reasons as text, pictures within their limits."""
+
+    max_bytes: int
+    max_side: int
+    max_pictures: int | None
+    locate: PictureFunction | None
+    access: ImageAccess
+    sent: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        if self.max_bytes < 0 or self.max_side < SMALLEST_SIDE:
+            raise InvalidOption(f"max_bytes is not negative, and max_side at least {SMALLEST_SIDE} pixels")
+        check_count("max_pictures", 1 if self.max_pictures is None else self.max_pictures)
+
+    def blocks(self, query: str, documents: Sequence[Document], config: RunnableConfig) -> list[Block]:
+        """How the query was read, then each document's reason and picture."""
+        if not documents:
+            return [_text(nothing_found(query))]
+        told = [read_result_metadata(document.metadata) for document in documents]
+        blocks = [_text(heading(query, told))]
+        conversation = str((config.get("configurable") or {}).get("thread_id", ""))
+        left = self.max_bytes
+        for place, (document, about) in enumerate(zip(documents, told, strict=True)):
+            picture, fault = self._picture(document, left // (len(documents) - place), conversation)
+            title = document.page_content if 0 < len(document.page_content) <= 200 else name_of(document)
+            blocks.append(_text(result_line(place + 1, title, about, fault)))
+            if picture:
+                left -= len(picture)
+                blocks.append({"type": "image", "base64": picture, "mime_type": "image/jpeg"})
+        return blocks
+
+    def _picture(self, document: Document, share: int, conversation: str) -> tuple[str, str]:
+        """A picture as base64 of at most `share` characters, or why there is none."""
+        if not self.max_bytes:
+            return "", ""
+        find = self.locate or (lambda one: find_picture(one.metadata, one.page_content, access=self.access))
+        location = find(document)
+        if location is None:
+            return "", "it names no picture"
+        if self.max_pictures is not None and self.sent.get(conversation, 0) >= self.max_pictures:
+            return "", f"its picture is not shown: this conversation has had its {self.max_pictures}"
+        try:
+            small = picture_to_send(location, access=self.access, max_side=self.max_side, max_bytes=share // 4 * 3)
+        except ImageError as error:
+            return "", f"its picture cannot be shown: {error.reason}"
+        if small is None:
+            return "", "its picture is left out, the message is full"
+        with self.lock:
+            self.sent[conversation] = self.sent.pop(conversation, 0) + 1
+            while len(self.sent) > CONVERSATIONS:
+                self.sent.popitem(last=False)
+        return base64.b64encode(small).decode("ascii"), ""
+
+
+def _schema(usual: int | None, filters: Mapping[str, str] | None) -> type[BaseModel]:
     """What the tool is called with; the usual number also stands for none, which some models send."""
+    strict = ConfigDict(extra="forbid")
     asked = Field(description='What the pictures must show and must not show, such as "a street without cars".')
-    count = Field(default=usual, ge=1, le=MAX_K, description="How many pictures to return.")
+    count = Field(default=usual, ge=1, le=MAX_RESULTS, description="How many pictures to return.")
     number: Any = Annotated[int, BeforeValidator(lambda k: usual if k is None else k)] if usual else int | None
-    return create_model("SearchPictures", query=(str, asked), k=(number, count))
-
-
-def _advice(given: object) -> str:
-    if isinstance(given, Runnable):
-        return "pass the retriever itself; a filter for all of its calls goes into its search_kwargs={'filter': …}"
-    return "pass LogicRetriever(source=…) for a store"
+    fields: dict[str, Any] = {"query": (str, asked), "k": (number, count)}
+    if filters:
+        value = str | int | float | bool | None
+        keys: Any = {key: (value, Field(default=None, description=meaning)) for key, meaning in filters.items()}
+        narrowed = create_model("PictureFilter", __config__=strict, **keys)
+        told = Field(default=None, description="Only pictures with exactly these values.")
+        fields["filter"] = (narrowed | None, told)
+    return create_model("SearchPictures", __config__=strict, **fields)
 
 
 @contextmanager
@@ -129,15 +214,18 @@ def _told_failures() -> Iterator[None]:
     """What goes wrong in a search is for the model to know; a mistake in a program is not."""
     try:
         yield
-    except (LcseError, ToolException) as error:
-        raise ToolException(f"The search failed: {error}") from error
-    except _PROGRAMMING_ERRORS:
-        raise
     except Exception as error:
-        raise ToolException(f"The search failed: {type(error).__name__}: {error}") from error
+        if isinstance(error, (AssertionError, *MISTAKES)) and not isinstance(error, LcseError):
+            raise
+        kind = "" if isinstance(error, LcseError | ToolException) else f"{type(error).__name__}: "
+        raise ToolException(f"The search failed: {kind}{error}") from error
 
 
 def _misused(error: ValidationError | Any) -> str:
     faults: Sequence[Any] = error.errors() if isinstance(error, ValidationError) else ()
     said = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
-    return f"The search was called wrongly: {said or error}. Pass query, a text, and k from 1 to {MAX_K}."
+    return f"The search was called wrongly: {said or error}. Pass query, a text, and k from 1 to {MAX_RESULTS}."
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": f"{text}\n"}  # models see blocks joined without a break

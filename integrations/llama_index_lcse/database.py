@@ -1,139 +1,53 @@
-"""`DatabaseRetriever`: nodes of a collection that answers logical queries itself, such as `qdrant_lcse.LogicSearch`."""
+"""Points of a database as LlamaIndex nodes, and LlamaIndex's metadata filters as a Qdrant filter."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
-from collections.abc import Mapping
-from typing import Any
+import logging
+from typing import TYPE_CHECKING, Any
 
-from llama_index.core.callbacks import CallbackManager
-from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import BaseNode, ImageNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, ImageNode
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
-from lcse_plugins.errors import InvalidCandidate, InvalidOption
-from lcse_plugins.hosts.logic_queries import DatabaseQueries, LogicQueries
+from lcse_plugins.errors import InvalidOption
 from lcse_plugins.hosts.payloads import read_payload
-from lcse_plugins.hosts.result_metadata import Accounts
-from lcse_plugins.hosts.text_vectors import TextVectorCheck
-from lcse_plugins.images.cache import ImageVectorCache
-from lcse_plugins.images.keys import holds_picture, named_picture, picture_in
-from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url
-from lcse_plugins.scoring.arguments import check_limits
-from lcse_plugins.scoring.results import Ranked, Ranking
-from llama_index_lcse.node_copies import packed
-from llama_index_lcse.node_ranking import stored_result
+from lcse_plugins.hosts.pictures import permitted
+from lcse_plugins.images.keys import find_picture, holds_picture
+from lcse_plugins.images.locations import ImageAccess, ImageLocation, is_web_url
+from lcse_plugins.scoring.results import Ranked
 
-__all__ = ["DatabaseRetriever"]
+if TYPE_CHECKING:
+    from qdrant_client import models
 
-VECTORS_OF_PICTURES = "write the collection anew with vectors of the pictures, such as EncoderEmbedding() gives"
+__all__ = ["node_of", "qdrant_filter"]
+
+logger = logging.getLogger(__name__)
 
 
-class DatabaseRetriever(BaseRetriever):
-    """Retrieves by the logic of the query, scored in the database.
+def node_of(result: Ranked, access: ImageAccess) -> BaseNode:
+    """The node that llama-index-vector-stores-qdrant wrote; else an image node with the payload as metadata.
 
-        >>> search = LogicSearch(client, "photos", LogicScorer(encoder))
-        >>> nodes = DatabaseRetriever(search, top_n=5).retrieve("a kitchen but no microwave")
-
-    Collections written by llama-index-vector-stores-qdrant give back their nodes; any other point becomes an image node
-    with its payload as metadata and the picture that this names, under `path` or another usual key; payloads as
-    langchain-qdrant writes them (`page_content`, `metadata`) give its text and metadata. Models are not shown metadata
-    that are pictures themselves. Where the search has a `scorer`, a node whose vector is that of its text is left out.
-
-    Args:
-        search: A `qdrant_lcse.LogicSearch`, an `AsyncLogicSearch` (`aretrieve` only), or anything with that `query`.
-        top_n: How many nodes to return; 10 if `options` has no `limit` either.
-        min_truth: Leave out images for which the query holds less than this.
-        options: More arguments of the search's `query`, such as `query_filter` and `candidates`.
-        image_access: What may be read to tell the vector of a picture from that of its text.
-        callback_manager: As for any retriever.
-
-    Raises:
-        InvalidOption: a number is out of range or given twice, or the search does not take an option.
-        InvalidCandidate: from `retrieve`: all vectors are those of texts, or a stored node is damaged.
+    The picture is the one the payload names, if `access` allows to read it. Models see no metadata that are pictures.
     """
-
-    def __init__(
-        self,
-        search: LogicQueries,
-        *,
-        top_n: int | None = None,
-        min_truth: float | None = None,
-        options: dict[str, Any] | None = None,
-        image_access: ImageAccess = DEFAULT_ACCESS,
-        callback_manager: CallbackManager | None = None,
-    ) -> None:
-        self._arguments = _arguments(options or {}, limit=top_n, min_truth=min_truth)
-        self._queries = DatabaseQueries(search, blocking="retrieve", awaited="aretrieve")
-        _check_options(self._queries, options or {})
-        encoder = self._queries.encoder
-        self._check = encoder and TextVectorCheck(
-            ImageVectorCache(encoder), access=image_access, advice=VECTORS_OF_PICTURES
-        )
-        super().__init__(callback_manager=callback_manager)
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._nodes(self._queries.ask(query_bundle.query_str, self._arguments))
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        ranking = await self._queries.aask(query_bundle.query_str, self._arguments)
-        return await asyncio.to_thread(self._nodes, ranking)
-
-    def _nodes(self, ranking: Ranking) -> list[NodeWithScore]:
-        nodes = [_node(result) for result in ranking]
-        found = [stored_result(node, result.candidate.vector) for node, result in zip(nodes, ranking, strict=True)]
-        wrong = set(self._check.find_text_vectors(found)) if self._check else ()
-        accounts = Accounts(ranking, fetched="logic")
-        return [
-            packed(NodeWithScore(node=node), result.score, accounts.of(result, str(result.id)))
-            for place, (node, result) in enumerate(zip(nodes, ranking, strict=True))
-            if place not in wrong
-        ]
-
-
-def _arguments(options: Mapping[str, Any], **given: Any) -> dict[str, Any]:
-    arguments = {"limit": 10, "min_truth": None, **options}
-    for name, value in given.items():
-        if value is not None:
-            if options.get(name) not in (None, value):
-                raise InvalidOption(f"{name} is given twice: {value!r}, and {options[name]!r} in options")
-            arguments[name] = value
-    name = "top_n" if given["limit"] is not None else "limit"
-    check_limits(arguments["limit"], arguments["min_truth"], name=name)
-    return arguments
-
-
-def _check_options(queries: DatabaseQueries, options: Mapping[str, Any]) -> None:
-    unknown = [] if queries.options is None else sorted(set(options) - queries.options)
-    if unknown:
-        raise InvalidOption(f"the search does not take {', '.join(unknown)}; it takes {', '.join(queries.named)}")
-
-
-def _node(result: Ranked) -> BaseNode:
     payload = dict(result.candidate.payload or {})
-    if "_node_content" not in payload:
-        return _image_node(str(result.id), payload)
-    try:
-        return metadata_dict_to_node(payload)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidCandidate(
-            f"point {result.id} holds no LlamaIndex node under '_node_content'; write it anew, or remove that key"
-        ) from error
-
-
-def _image_node(point_id: str, payload: Mapping[str, Any]) -> ImageNode:
-    """A node for a payload that holds none; one with `page_content` is read as langchain-qdrant writes it."""
+    if "_node_content" in payload:
+        try:
+            return metadata_dict_to_node(payload)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            logger.warning("point %s holds a damaged node, so its payload is shown instead: %s", result.id, error)
+            payload = {key: value for key, value in payload.items() if not key.startswith("_node_")}
     stored = read_payload(payload)
     text, metadata = stored.text, stored.metadata
     hidden = [key for key, value in metadata.items() if holds_picture(value)]
+    picture = find_picture(metadata, text, access=access)
     return ImageNode(
-        id_=point_id,
+        id_=str(result.id),
         text="" if holds_picture(text) else text,
         metadata=metadata,
         excluded_llm_metadata_keys=hidden,
         excluded_embed_metadata_keys=hidden,
-        **_shown(picture_in(metadata) or named_picture(text)),
+        **_shown(None if picture is None else permitted(picture, access=access)),
     )
 
 
@@ -149,3 +63,46 @@ def _shown(picture: ImageLocation | None) -> dict[str, str]:
         case str() if is_web_url(picture):
             return {"image_url": picture}
     return {"image_path": str(picture)}
+
+
+def qdrant_filter(filters: MetadataFilters) -> models.Filter:
+    """The filter that Qdrant applies; keys are those of the payload, dots lead into records."""
+    from qdrant_client import models
+
+    conditions = [
+        qdrant_filter(one) if isinstance(one, MetadataFilters) else _condition(one, models) for one in filters.filters
+    ]
+    match filters.condition:
+        case FilterCondition.OR:
+            return models.Filter(should=conditions)
+        case FilterCondition.NOT:
+            return models.Filter(must_not=conditions)
+    return models.Filter(must=conditions)
+
+
+def _condition(one: MetadataFilter, models: Any) -> Any:
+    key, value = one.key, one.value
+    values = value if isinstance(value, list) else [value]
+    ranges = {FilterOperator.GT: "gt", FilterOperator.GTE: "gte", FilterOperator.LT: "lt", FilterOperator.LTE: "lte"}
+
+    def field(**test: Any) -> Any:
+        return models.FieldCondition(key=key, **test)
+
+    match one.operator:
+        case FilterOperator.EQ if isinstance(value, float):
+            return field(range=models.Range(gte=value, lte=value))
+        case FilterOperator.EQ | FilterOperator.CONTAINS:
+            return field(match=models.MatchValue(value=value))
+        case FilterOperator.NE | FilterOperator.NIN:
+            return models.Filter(must_not=[field(match=models.MatchAny(any=values))])
+        case FilterOperator.IN | FilterOperator.ANY:
+            return field(match=models.MatchAny(any=values))
+        case FilterOperator.ALL:
+            return models.Filter(must=[field(match=models.MatchValue(value=each)) for each in values])
+        case FilterOperator.TEXT_MATCH | FilterOperator.TEXT_MATCH_INSENSITIVE:
+            return field(match=models.MatchText(text=str(value)))
+        case FilterOperator.IS_EMPTY:
+            return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
+        case operator if operator in ranges:
+            return field(range=models.Range(**{ranges[operator]: value}))
+    raise InvalidOption(f"Qdrant has no counterpart of the filter operator {one.operator!r}")

@@ -1,113 +1,97 @@
-"""`LlamaIndexParser`: a query's tree from any LlamaIndex LLM, with its prompts open to `update_prompts`.
+"""`LlamaIndexParser`: a query's tree from any LlamaIndex LLM, with its prompt open to `update_prompts`.
 
 >>> parser = LlamaIndexParser(OpenAI(model="gpt-4.1-mini"))
 >>> parser.get_prompts()["query_prompt"]
->>> LogicPostprocessor(parser=parser)
+>>> LogicPostprocessor(scorer=LogicScorer("starter", parser=parser))
 """
 
 from __future__ import annotations
 
 import json
-from hashlib import sha256
+from collections.abc import Mapping
+from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMixinType
+from pydantic import BaseModel, Field
 
 from lcse_plugins.errors import InvalidOption, ParserOutputError
-from lcse_plugins.parsing.consult import HOST_PATIENCE, Patience, Question
-from lcse_plugins.parsing.llm.parser import LLMQueryParser, OnError
-from lcse_plugins.parsing.llm.schema import SCHEMA_VERSION, WireQuery, complaint
-from lcse_plugins.parsing.prompt import Prompt, ask_again, load_prompt
+from lcse_plugins.parsing.llm.parser import LLMQueryParser, digest, settings_of
 from lcse_plugins.parsing.result import Parser
-from lcse_plugins.parsing.service.model_identity import model_identity
 
 __all__ = ["LlamaIndexParser"]
 
-_UNUSABLE = (TypeError, ValueError)
-"""What `structured_predict` raises when the model's reply is no such object, or there is none."""
+
+class Alternative(BaseModel):
+    """One way to satisfy the query."""
+
+    must: list[list[str]] = Field(
+        default_factory=list, description="What must be seen; each entry is a list of choices, one of which is enough."
+    )
+    must_not: list[str] = Field(default_factory=list, description="What must not be seen.")
+
+
+class QueryLogic(BaseModel):
+    """The logic of an image search query: an image fits if it fits any of the alternatives."""
+
+    alternatives: list[Alternative]
 
 
 class LlamaIndexParser(LLMQueryParser, PromptMixin):
     """Reads queries with `llm.structured_predict`; the reply is checked against the query.
 
-    Prompts: `query_prompt` with `{query}` (the query as a JSON string), and `repair_prompt`, used once when a reply
-    could not be used, with `{reply}` and `{complaint}` besides.
+    Its prompt is `query_prompt`, with `{query}`, the query as a JSON string. Time limits and retries are the LLM's own.
 
     Args:
         llm: Any LlamaIndex LLM.
-        on_error: What a failure leads to: `fallback` (the default), `holistic` or `raise`.
-        fallback: The parser that then answers; the offline grammar by default.
-        patience: Time limits and retries on top of the model's own. Blocking calls are as long as the model's.
-        prompt: Rules and examples; all that come with the package by default.
+        fallback: The parser that answers when the model does not; the offline grammar by default.
+        prompt: What the model is told, if not what comes with the package.
     """
 
-    def __init__(
-        self,
-        llm: LLM,
-        *,
-        on_error: OnError = "fallback",
-        fallback: Parser | None = None,
-        patience: Patience = HOST_PATIENCE,
-        prompt: Prompt | None = None,
-    ) -> None:
-        name = f"llama-index:{llm.metadata.model_name}"
-        super().__init__(parser_name=name, on_error=on_error, fallback=fallback, patience=patience)
+    def __init__(self, llm: LLM, *, fallback: Parser | None = None, prompt: str | None = None) -> None:
+        super().__init__(name=f"llama-index:{llm.metadata.model_name}", fallback=fallback, prompt=prompt)
         self.llm = llm
-        self._identity = model_identity(llm)
-        asks = [
-            ChatMessage(role=MessageRole.SYSTEM, content=(prompt or load_prompt()).system),
-            ChatMessage(role=MessageRole.USER, content="Query: {query}"),
-        ]
-        repairs = [
-            ChatMessage(role=MessageRole.ASSISTANT, content="{reply}"),
-            ChatMessage(role=MessageRole.USER, content=ask_again("{complaint}")),
-        ]
-        self._prompts: dict[str, BasePromptTemplate] = {
-            "query_prompt": ChatPromptTemplate(message_templates=asks),
-            "repair_prompt": ChatPromptTemplate(message_templates=[*asks, *repairs]),
-        }
+        self._template: BasePromptTemplate = ChatPromptTemplate(
+            message_templates=[
+                ChatMessage(role=MessageRole.SYSTEM, content=self.prompt),
+                ChatMessage(role=MessageRole.USER, content="Query: {query}"),
+            ]
+        )
 
     @property
-    def fingerprint(self) -> tuple[str, str, str]:
-        """Model (its server and settings included), prompt version (of the prompts as they are now), schema version."""
-        content = "\0".join(template.get_template(llm=self.llm) for template in self._prompts.values())
-        return f"{self.parser_name}#{self._identity}", sha256(content.encode()).hexdigest()[:12], SCHEMA_VERSION
+    def fingerprint(self) -> str:
+        """Model, its settings and the prompt as it is now."""
+        told = self._template.get_template(llm=self.llm)
+        return f"{self.parser_name}#{digest(settings_of(self.llm), told)}"
 
     def _get_prompts(self) -> PromptDictType:
-        return dict(self._prompts)
+        return {"query_prompt": self._template}
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}
 
     def _update_prompts(self, prompts_dict: PromptDictType) -> None:
         for name, template in prompts_dict.items():
-            if name not in self._prompts:
-                raise InvalidOption(f"there is no prompt {name!r}; there are {', '.join(self._prompts)}")
+            if name != "query_prompt":
+                raise InvalidOption(f"there is no prompt {name!r}; there is query_prompt")
             if "query" not in template.template_vars:
-                raise InvalidOption(f"{name} needs the variable {{query}}")
-        self._prompts = {**self._prompts, **prompts_dict}
+                raise InvalidOption("query_prompt needs the variable {query}")
+            self._template = template
 
-    def _ask(self, question: Question) -> WireQuery:
-        template, values = self._filled(question)
-        try:
-            reply: WireQuery = self.llm.structured_predict(WireQuery, template, **values)
-        except _UNUSABLE as error:
-            raise ParserOutputError(complaint(error)) from error
-        return reply
+    def _ask(self, text: str) -> Mapping[str, Any]:
+        return _arguments(self.llm.structured_predict(QueryLogic, self._template, query=_quoted(text)))
 
-    async def _aask(self, question: Question) -> WireQuery:
-        template, values = self._filled(question)
-        try:
-            reply: WireQuery = await self.llm.astructured_predict(WireQuery, template, **values)
-        except _UNUSABLE as error:
-            raise ParserOutputError(complaint(error)) from error
-        return reply
+    async def _aask(self, text: str) -> Mapping[str, Any]:
+        return _arguments(await self.llm.astructured_predict(QueryLogic, self._template, query=_quoted(text)))
 
-    def _filled(self, question: Question) -> tuple[BasePromptTemplate, dict[str, str]]:
-        values = {"query": json.dumps(question.text, ensure_ascii=False)}
-        if question.complaint is None:
-            return self._prompts["query_prompt"], values
-        reply = question.rejected or "(no usable reply)"
-        return self._prompts["repair_prompt"], {**values, "reply": reply, "complaint": question.complaint}
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _arguments(reply: Any) -> Mapping[str, Any]:
+    if not isinstance(reply, QueryLogic):
+        raise ParserOutputError(f"the model made no structured reply: {reply!r:.200}")
+    return reply.model_dump()

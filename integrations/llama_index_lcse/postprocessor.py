@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+import logging
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import llama_index.core.instrumentation as instrument
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, model_validator
@@ -14,115 +14,111 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from pydantic import BeforeValidator, SkipValidation
 
-from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.encoders.registry import load_encoder
-from lcse_plugins.errors import ImageError, QueryError
-from lcse_plugins.hosts.checked_options import CheckedOptions, Count, OptionalCount
-from lcse_plugins.hosts.made_once import MadeOnce
-from lcse_plugins.hosts.reranking import OnMissing
+from lcse_plugins.errors import InvalidOption, QueryError
+from lcse_plugins.hosts.checked_options import CheckedOptions, OptionalCount
+from lcse_plugins.hosts.notices import Notices
+from lcse_plugins.hosts.reranking import OnMissing, rerank
+from lcse_plugins.hosts.result_metadata import ResultDescriber, fetched_by
 from lcse_plugins.hosts.text_vectors import TextVectorCheck
 from lcse_plugins.images.cache import ImageVectorCache
-from lcse_plugins.images.locations import DEFAULT_ACCESS
-from lcse_plugins.off_loop import compute
-from lcse_plugins.parsing.grammar import parse
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess
 from lcse_plugins.scorer import LogicScorer
-from lcse_plugins.scoring.config import DEFAULT_CONFIG
+from lcse_plugins.scoring.config import Mode
 from lcse_plugins.scoring.encoded import EncodedQuery
-from llama_index_lcse.fields import (
-    AccessField,
-    CalibrationField,
-    ConfigField,
-    EncoderField,
-    ParserField,
-    StoreField,
-    encoder_name,
-    without_class_name,
-)
-from llama_index_lcse.node_images import VectorLookup, alook_up, look_up, node_vectors, without_vector
-from llama_index_lcse.node_ranking import rank_nodes
+from llama_index_lcse.embedding import ScorerField
+from llama_index_lcse.nodes import image_vectors, packed, picture_of, stored_result
+from llama_index_lcse.two_ways import AWAITING, BLOCKING, VectorLookup, Way, run_blocking
 
-__all__ = ["LogicPostprocessor"]
+__all__ = ["VECTORS_OF_PICTURES", "LogicPostprocessor"]
 
-VECTORS_OF_PICTURES = (
-    "build a MultiModalVectorStoreIndex with image_embed_model=EncoderEmbedding(), or give image nodes the embeddings "
-    "of their pictures"
-)
-
+logger = logging.getLogger(__name__)
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # exported, but not explicitly
 
+VECTORS_OF_PICTURES = (
+    "embed the pictures: IngestionPipeline(transformations=[LcseEmbedding()]) does, and a MultiModalVectorStoreIndex "
+    "with image_embed_model=LcseEmbedding()"
+)
 
-@dataclass(frozen=True)
-class _Engine:
-    scorer: LogicScorer
-    cache: ImageVectorCache
-    check: TextVectorCheck
+
+def _checked_store(store: Any) -> Any:
+    if store is None or callable(store) or isinstance(store, BasePydanticVectorStore):
+        return store
+    raise InvalidOption(
+        "vectors are looked up in a vector store, or by a function from node ids to vectors, "
+        f"not in {type(store).__name__}; of an index, pass index.vector_store"
+    )
 
 
 class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
-    """Ranks image nodes by LCSE: the similarity to the query, edited by its logic.
+    """Ranks image nodes by how well they satisfy the query, its *and*, *or* and *not* included.
 
-        >>> reranker = LogicPostprocessor(top_n=5)
+        >>> reranker = LogicPostprocessor(top_n=5, vector_store=index.vector_store)
         >>> engine = index.as_query_engine(similarity_top_k=100, node_postprocessors=[reranker])
 
-    Results are new nodes; those given stay as they are. `metadata["lcse"]` of each says why it stands where it does
-    (an `Account` of `lcse_plugins.hosts.result_metadata`; a node that could not be ranked says why under `missing`) and is
-    kept out of the text for LLMs and embeddings, and out of the hash by which results are fused. Nodes given twice
-    are ranked twice. The scores nodes come with are not used: they may be missing or NaN. Scores are no cosines: for a
-    threshold use `min_truth`.
+    Results are new nodes. `metadata["lcse"]` of each picture says why it stands where it does
+    (`lcse_plugins.hosts.result_metadata.ResultMetadata`), and is kept out of the text for LLMs and embeddings.
+    Scores are not cosines: for a threshold use `min_truth`.
 
-    Retrieved nodes seldom carry their embeddings, and without one a picture is encoded anew. Where the index holds
-    vectors of the pictures, `vector_store=index.vector_store` looks them up there; `LogicRetriever` does so itself.
-
-    Called without a query it raises `QueryError`; arguments out of range raise `InvalidOption`.
+    It can only order what was fetched, and the words of "no dog" fetch dogs: prefer `LogicRetriever`, which fetches by
+    logic. Retrieved nodes seldom carry their embeddings; `vector_store` says where they are, else pictures are encoded
+    anew. Called without a query it raises `QueryError`; arguments out of range raise `InvalidOption`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     top_n: OptionalCount = Field(default=None, description="Most nodes returned; None returns all.")
-    encoder: EncoderField = Field(
-        default="starter", description="Encoder of the image vectors: its name, which can be saved, or an object."
+    scorer: ScorerField = Field(
+        default="starter",
+        frozen=True,
+        description="A LogicScorer, which holds encoder, parser, calibration and mode; or an encoder, or its name.",
     )
-    parser: ParserField = Field(
-        default="grammar", description="'grammar', the offline one, or any parser, such as a LlamaIndexParser."
-    )
-    calibration: CalibrationField | None = Field(
-        default=None, description="μ and β, or the file `lcse calibrate` wrote; None for the encoder's preset."
-    )
-    config: ConfigField = Field(
-        default=DEFAULT_CONFIG, description="Mode, aggregation, and which text gives the ordinary similarity."
+    mode: Mode | None = Field(
+        default=None, frozen=True, description="How to score, such as 'lcse'; by default as the scorer does."
     )
     min_truth: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="Leave out images for which the query holds less than this, or which cannot be read.",
+        description="Leave out pictures that satisfy the query less than this, or that cannot be read.",
     )
-    keep_retrieval_score: bool = Field(
-        default=False, description='Keep the incoming score in metadata["retrieval_score"].'
-    )
-    batch_size: Count = Field(default=32, description="Images decoded and encoded at a time.")
     on_missing: OnMissing = Field(
         default="keep_last",
-        description="What becomes of nodes without a readable image: they follow the images, in the order and with "
-        "the scores they came with; they are left out; or the error is raised. The log tells of images among them.",
+        description="What becomes of nodes without a readable picture: they follow the pictures, with lower scores; "
+        "they are left out ('drop'); or the error is raised ('raise'). The log tells of pictures among them.",
     )
-    image_access: AccessField = Field(
-        default=DEFAULT_ACCESS, description="Where pictures may be read from: a root for paths, URLs or not, limits."
+    keep_texts: int = Field(
+        default=0, ge=0, description="How many of the top_n places are kept for nodes that have no picture."
     )
-    vector_store: StoreField = Field(
+    check_vectors: bool = Field(
+        default=True, frozen=True, description="Notice vectors that were made of a text instead of the picture."
+    )
+    image_access: ImageAccess = Field(
+        default=DEFAULT_ACCESS, frozen=True, description="Where pictures may be read from: a root, URLs or not, limits."
+    )
+    vector_store: Annotated[VectorLookup | None, SkipValidation, BeforeValidator(_checked_store)] = Field(
         default=None,
         exclude=True,
         description="Where the vectors of nodes that carry none are looked up: a vector store, or a function from "
         "node ids to vectors. It is not saved.",
     )
-    _engine: MadeOnce[_Engine] = PrivateAttr(default_factory=MadeOnce)
+    _scorer: LogicScorer = PrivateAttr()
+    _cache: ImageVectorCache = PrivateAttr()
+    _check: TextVectorCheck | None = PrivateAttr(default=None)
+    _notices: Notices = PrivateAttr(default_factory=lambda: Notices(logger))
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fields_of(cls, written: Any) -> Any:
-        return without_class_name(written, cls.class_name())
+    @model_validator(mode="after")
+    def _made(self) -> LogicPostprocessor:
+        if self.top_n is not None and self.keep_texts >= self.top_n:
+            raise InvalidOption(f"keep_texts is less than top_n, {self.top_n}, not {self.keep_texts}")
+        self._scorer = LogicScorer.of(self.scorer, mode=self.mode)
+        self._cache = ImageVectorCache(self._scorer.encoder)
+        if self.check_vectors:
+            self._check = TextVectorCheck(self._cache, access=self.image_access, advice=VECTORS_OF_PICTURES)
+        return self
 
     @classmethod
     def class_name(cls) -> str:
@@ -130,81 +126,75 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         return "LogicPostprocessor"
 
     @property
-    def scorer(self) -> LogicScorer:
-        """The scorer of the current fields; it is made, and the encoder loaded, on first use."""
-        return self._made().scorer
+    def logic_scorer(self) -> LogicScorer:
+        """The scorer in use, made of `scorer` and `mode`."""
+        return self._scorer
 
-    def _made(self) -> _Engine:
-        def make() -> _Engine:
-            encoder = load_encoder(self.encoder)
-            parser = parse if self.parser == "grammar" else self.parser
-            scorer = LogicScorer(encoder, parser=parser, calibration=self.calibration, config=self.config)
-            cache = ImageVectorCache(encoder, batch_size=self.batch_size)
-            check = TextVectorCheck(cache, access=self.image_access, advice=VECTORS_OF_PICTURES)
-            return _Engine(scorer, cache, check)
+    @property
+    def image_cache(self) -> ImageVectorCache:
+        """Vectors of the pictures that were encoded here."""
+        return self._cache
 
-        made_of = (self.encoder, self.parser, self.calibration, self.config, self.batch_size, self.image_access)
-        return self._engine.get(made_of, make)
+    @property
+    def text_vector_check(self) -> TextVectorCheck | None:
+        """What notices vectors of texts, unless that is switched off."""
+        return self._check
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        prompted = _prompted(self.parser)
+        prompted = _prompted(self._scorer.parser)
         return {} if prompted is None else {"parser": prompted}
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return self.rerank(nodes, query_bundle)
+        return run_blocking(self.rerank(BLOCKING, nodes, query_bundle))
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return await self.arerank(nodes, query_bundle)
+        return await self.rerank(AWAITING, nodes, query_bundle)
 
-    async def aencode(self, text: str) -> EncodedQuery:
-        """The query, read and encoded; the encoder is loaded and run off the event loop."""
-        return await (await asyncio.to_thread(self._made)).scorer.aencode(text)
-
-    def rerank(
+    async def rerank(
         self,
+        way: Way,
         nodes: Sequence[NodeWithScore],
         query_bundle: QueryBundle | None,
         encoded: EncodedQuery | None = None,
-        *,
         by_logic: Collection[str] | None = None,
-        store: VectorLookup | None = None,
+        stores: Sequence[VectorLookup] = (),
     ) -> list[NodeWithScore]:
-        """The nodes in order; `postprocess_nodes` for a retriever that knows more of the query and the nodes.
+        """The nodes in order; for a retriever, which knows more of the query and the nodes.
 
         Args:
+            way: Whether to block.
             nodes: What was retrieved.
             query_bundle: What was asked for.
             encoded: The query, if it has been encoded.
             by_logic: Ids of those that were fetched by the query's logic; None for what they say of it themselves.
-            store: Where they came from, to look up vectors if the postprocessor has no store of its own.
+            stores: Where they came from; the postprocessor's own `vector_store` goes before.
         """
         with self._reranking(nodes, query_bundle) as (text, returned):
             if nodes:
-                asked = encoded or self.scorer.encode(text)
-                vectors = self._vectors(nodes, self._stored(nodes, store))
-                returned.extend(self._ranked(nodes, vectors, asked, by_logic))
+                asked = encoded or await way.encode(self._scorer, text)
+                stored = await self.stored_vectors(way, nodes, stores)
+                returned.extend(await way.run(self._ranked, nodes, stored, asked, by_logic))
         return returned
 
-    async def arerank(
-        self,
-        nodes: Sequence[NodeWithScore],
-        query_bundle: QueryBundle | None,
-        encoded: EncodedQuery | None = None,
-        *,
-        by_logic: Collection[str] | None = None,
-        store: VectorLookup | None = None,
-    ) -> list[NodeWithScore]:
-        """As `rerank`, off the event loop."""
-        with self._reranking(nodes, query_bundle) as (text, returned):
-            if nodes:
-                asked = encoded or await self.aencode(text)
-                vectors = await asyncio.to_thread(self._vectors, nodes, await self._astored(nodes, store))
-                returned.extend(await compute(self._ranked, nodes, vectors, asked, by_logic))
-        return returned
+    async def stored_vectors(
+        self, way: Way, nodes: Sequence[NodeWithScore], stores: Sequence[VectorLookup]
+    ) -> dict[str, Any] | None:
+        """What stores hold for the nodes that carry no vector themselves; None if there is no store to ask."""
+        found: dict[str, Any] = {}
+        bare = list(dict.fromkeys(one.node_id for one in nodes if one.node.embedding is None))
+        asked = stores if self.vector_store is None else [self.vector_store]
+        for store in asked:
+            try:
+                found.update(await way.look_up(store, bare))
+            except (InvalidOption, NotImplementedError) as error:
+                if store is self.vector_store:  # the user named it
+                    raise
+                self._notices.warn("vectors cannot be read from the index, so pictures are encoded again: %s", error)
+        return found if asked else None
 
     @contextmanager
     def _reranking(
@@ -212,7 +202,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
     ) -> Iterator[tuple[str, list[NodeWithScore]]]:
         """The query's text and a list to fill, between the events that tell of a start and, come what may, an end."""
         returned: list[NodeWithScore] = []
-        top_n, model = self.top_n or len(nodes), encoder_name(self.encoder)
+        top_n, model = self.top_n or len(nodes), self._scorer.encoder.encoder_id
         dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=list(nodes), top_n=top_n, model_name=model))
         payload: dict[str, Any] = {
             EventPayload.NODES: nodes,
@@ -229,39 +219,57 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         finally:
             dispatcher.event(ReRankEndEvent(nodes=returned))
 
-    def _stored(self, nodes: Sequence[NodeWithScore], store: VectorLookup | None = None) -> Mapping[str, Any]:
-        store = store if self.vector_store is None else self.vector_store
-        return {} if store is None else look_up(store, self._without_vector(nodes))
-
-    async def _astored(self, nodes: Sequence[NodeWithScore], store: VectorLookup | None = None) -> Mapping[str, Any]:
-        store = store if self.vector_store is None else self.vector_store
-        return {} if store is None else await alook_up(store, self._without_vector(nodes))
-
-    def _without_vector(self, nodes: Sequence[NodeWithScore]) -> list[str]:
-        return without_vector([retrieved.node for retrieved in nodes], dimension=self.scorer.encoder.dimension)
-
-    def _vectors(self, nodes: Sequence[NodeWithScore], stored: Mapping[str, Any]) -> list[FloatArray | ImageError]:
-        bare = [retrieved.node for retrieved in nodes]
-        return node_vectors(bare, cache=self._made().cache, access=self.image_access, stored=stored)
-
     def _ranked(
         self,
         nodes: Sequence[NodeWithScore],
-        vectors: Sequence[FloatArray | ImageError],
+        stored: Mapping[str, Any] | None,
         encoded: EncodedQuery,
         by_logic: Collection[str] | None,
     ) -> list[NodeWithScore]:
-        return rank_nodes(
-            nodes,
-            vectors,
+        bare = [retrieved.node for retrieved in nodes]
+        pictures = [picture_of(node, self.image_access) for node in bare]
+        is_picture = [
+            place is not None or isinstance(node, ImageNode) for place, node in zip(pictures, bare, strict=True)
+        ]
+        vectors, encoded_anew = image_vectors(
+            bare, pictures, cache=self._cache, access=self.image_access, stored=stored or {}
+        )
+        if encoded_anew and stored is None:
+            self._notices.warn(
+                "%d pictures were read and encoded, since the nodes came without vectors; those of the index are used "
+                "by LogicRetriever.from_index(index), or with vector_store=index.vector_store",
+                encoded_anew,
+            )
+        outcome = rerank(
             encoded,
-            check=self._made().check,
+            range(len(nodes)),
+            vectors,
+            is_picture=is_picture.__getitem__,
             limit=self.top_n,
             min_truth=self.min_truth,
             on_missing=self.on_missing,
-            keep_retrieval_score=self.keep_retrieval_score,
-            by_logic=by_logic,
+            keep_texts=self.keep_texts,
+            check=self._check,
+            stored=lambda i, vector: stored_result(bare[i], vector, pictures[i]),
         )
+        if by_logic is None:
+            shown = [node for node, ranked in zip(bare, is_picture, strict=True) if ranked]
+            said = fetched_by([node.metadata for node in shown], encoded.parse.text)
+            by_logic = {node.node_id for node in shown} if said == "logic" else ()
+        by_words = ResultDescriber(outcome.ranking, fetched="words")
+        as_asked = ResultDescriber(outcome.ranking, fetched="logic")
+        told = [as_asked if node.node_id in by_logic else by_words for node in bare]
+        results: list[NodeWithScore] = []
+        for result in outcome.ranking:
+            i = result.candidate.payload
+            results.append(packed(bare[i], result.score, told[i].ranked(result, bare[i].node_id)))
+        for rest in outcome.unranked:
+            i, old = rest.found, nodes[rest.found].score
+            score = rest.score if rest.score is not None or old is None or not math.isfinite(old) else old
+            results.append(
+                packed(bare[i], score, told[i].missing(rest.fault, bare[i].node_id) if is_picture[i] else None)
+            )
+        return results
 
 
 def _prompted(parser: Any) -> PromptMixin | None:

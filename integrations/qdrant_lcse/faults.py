@@ -1,19 +1,29 @@
-"""Qdrant's many exceptions, turned into the two kinds a caller can act on."""
+"""Qdrant's many exceptions, turned into the two kinds a caller can act on, each in one line."""
 
 from __future__ import annotations
+
+import json
 
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from lcse_plugins.errors import CollectionError, LcseError, SearchUnavailable
-from lcse_plugins.hosts.refusals import is_refusal
+from lcse_plugins.hosts.logic_queries import is_refusal
 
 __all__ = ["translate_fault"]
 
-_REFUSALS = frozenset({"NOT_FOUND", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", "UNIMPLEMENTED"})
-
-_ENGINE_REFUSALS = ("Vector dimension error", "Not existing vector name error")
-"""How messages of the embedded engine begin, whose errors are all of one kind, when the request does not fit."""
+_GRPC_REFUSALS = frozenset(
+    {
+        "FAILED_PRECONDITION",
+        "INVALID_ARGUMENT",
+        "NOT_FOUND",
+        "OUT_OF_RANGE",
+        "PERMISSION_DENIED",
+        "UNAUTHENTICATED",
+        "UNIMPLEMENTED",
+    }
+)
+"""Status codes of gRPC that stand for a wrong request, as 4xx do over REST."""
 
 
 def translate_fault(error: Exception, *, collection: str) -> Exception:
@@ -21,33 +31,44 @@ def translate_fault(error: Exception, *, collection: str) -> Exception:
 
     Errors of this package, and mistakes in a program, are given back as they are.
     """
-    if isinstance(error, LcseError):
+    if isinstance(error, LcseError | AttributeError | TypeError | NameError):
         return error
-    fault = _meaning(error, collection)
-    if fault is None:
-        return error
+    refused, said = _meaning(error)
+    fault: LcseError
+    if refused:
+        fault = CollectionError(collection, f"Qdrant refused the request ({said})")
+    else:
+        fault = SearchUnavailable(f"Qdrant did not answer on collection {collection!r} ({said})")
     fault.__cause__ = error
     return fault
 
 
-def _meaning(error: Exception, collection: str) -> CollectionError | SearchUnavailable | None:
+def _meaning(error: Exception) -> tuple[bool, str]:
+    """Whether Qdrant refused the request, rather than failed on it, and what it said."""
     if isinstance(error, UnexpectedResponse):
-        content = error.content.decode("utf-8", errors="replace")[:500]
-        if is_refusal(error.status_code):
-            return CollectionError(collection, f"Qdrant refused the request ({error.status_code}): {content}")
-        return SearchUnavailable(f"Qdrant failed on collection {collection!r} ({error.status_code}): {content}")
-    if isinstance(error, ApiException | QdrantException | OSError | TimeoutError):
-        cause = getattr(error, "source", error)
-        return SearchUnavailable(f"Qdrant did not answer on collection {collection!r}: {cause!r}")
+        status = error.status_code or 0
+        return is_refusal(status), f"{status}: {_line(_told(error.content))}"
     code = getattr(error, "code", None)  # a gRPC call's error; the grpc package itself may not be installed
-    if callable(code):
-        name = getattr(code(), "name", "")
-        if name in _REFUSALS:
-            return CollectionError(collection, f"Qdrant refused the request ({name}): {error}")
-        if name:
-            return SearchUnavailable(f"Qdrant did not answer on collection {collection!r} ({name}): {error}")
-    if isinstance(error, ValueError) or str(error).startswith(_ENGINE_REFUSALS):  # local mode raises ValueErrors
-        return CollectionError(collection, f"Qdrant refused the request: {error}")
-    if isinstance(error, AttributeError | TypeError | NameError):
-        return None
-    return SearchUnavailable(f"Qdrant failed on collection {collection!r}: {error!r}")
+    name = getattr(code(), "name", "") if callable(code) else ""
+    if name:
+        details = getattr(error, "details", None)
+        return name in _GRPC_REFUSALS, f"{name}: {_line(details() if callable(details) else error)}"
+    if isinstance(error, ApiException | QdrantException | OSError):
+        return False, _line(repr(getattr(error, "source", error)))
+    return isinstance(error, ValueError), _line(error)  # local mode raises ValueErrors
+
+
+def _told(content: bytes) -> str:
+    """What an answer says: Qdrant's own words, where it holds them."""
+    text = content.decode("utf-8", errors="replace")
+    try:
+        status = json.loads(text)["status"]
+        return str(status["error"] if isinstance(status, dict) else status)
+    except (ValueError, KeyError, TypeError):
+        return text
+
+
+def _line(said: object) -> str:
+    """In one line, not too long."""
+    words = " ".join(str(said).split())
+    return words if len(words) <= 300 else f"{words[:299]}…"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
-from qdrant_client import QdrantClient, models
+from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -19,21 +20,42 @@ from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import CollectionError, ImageError, InvalidOption
-from lcse_plugins.images.reading import content_hash, iter_images, walk_images
+from lcse_plugins.images.encoding import encode_files
+from lcse_plugins.images.reading import content_hash
+from lcse_plugins.images.scan import scan_folder
 from lcse_plugins.scoring.arguments import check_count
 from qdrant_lcse.faults import translate_fault
 from qdrant_lcse.schema import read_schema
 
-if TYPE_CHECKING:
-    from qdrant_lcse.embedded import EmbeddedClient
-
-__all__ = ["ENCODER_KEY", "PATH_KEY", "IngestReport", "PayloadOf", "index_images"]
+__all__ = ["ENCODER_KEY", "PATH_KEY", "IngestReport", "NewCollection", "PayloadOf", "aindex_images", "index_images"]
 
 PATH_KEY = "path"
 ENCODER_KEY = "encoder_id"
+SCROLLED = 1_000
+"""Points read at a time when looking for those of pictures that are gone."""
 
+Pictures: TypeAlias = "str | Path | Iterable[str | Path]"
 PayloadOf: TypeAlias = Callable[[Path], Mapping[str, Any]]
 """More payload for a picture, from its path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewCollection:
+    """How a collection is made when it is missing; what is left out is as Qdrant's server is set up.
+
+    Attributes:
+        shards: Into how many shards it is divided; with shard keys, each key.
+        replicas: How many copies of each shard there are.
+        on_disk: Whether vectors stay on disk, not in memory.
+        quantization: A smaller form of the vectors for the first look.
+        payload_indexes: Payload keys to index, each with its type, for filters.
+    """
+
+    shards: int | None = None
+    replicas: int | None = None
+    on_disk: bool | None = None
+    quantization: models.QuantizationConfig | None = None
+    payload_indexes: Mapping[str, models.PayloadSchemaType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +65,15 @@ class IngestReport:
     Attributes:
         indexed: pictures encoded and stored.
         present: pictures that were in the collection already, or came twice.
+        removed: points of pictures that are gone or have changed, deleted by `prune`.
         broken: pictures that cannot be read, with the reason.
         seconds: time taken.
     """
 
     indexed: int = 0
     present: int = 0
-    broken: tuple[ImageError, ...] = field(default=())
+    removed: int = 0
+    broken: tuple[ImageError, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -58,23 +82,36 @@ class IngestReport:
         return self.indexed / self.seconds if self.seconds else 0.0
 
 
+class _Call(NamedTuple):
+    """A client's method to call, and what with besides the collection; some may be refused."""
+
+    method: str
+    arguments: dict[str, Any]
+    may_be_refused: bool = False
+
+
+_Steps: TypeAlias = Generator[_Call, Any, Any]
+
+
 def index_images(
-    client: QdrantClient | EmbeddedClient,
+    client: QdrantClient,
     collection: str,
-    paths: str | Path | Iterable[str | Path],
+    paths: Pictures,
     encoder: Encoder | str,
     *,
     payload: PayloadOf | None = None,
     batch_size: int = 64,
     vector_name: str | None = None,
+    shard_key: str | int | None = None,
+    create: NewCollection | None = None,
+    prune: bool = False,
     progress: bool = True,
 ) -> IngestReport:
     """Store the vectors of pictures; the collection is made when it is missing.
 
     The id of a point is the hash of its file, so that pictures already there are not encoded again: a run that was
     interrupted goes on where it stopped. Payload: the path, the encoder's id, and what `payload` adds. A picture that
-    has moved gets its new path and what `payload` adds for that; other points that are there stay as they are, also
-    those of pictures that are gone.
+    has moved gets its new path and what `payload` adds for that; other points that are there stay as they are.
 
     Args:
         client: Where to store.
@@ -84,146 +121,253 @@ def index_images(
         payload: More payload for a picture, from its path.
         batch_size: Pictures encoded and stored at a time.
         vector_name: The vectors to fill when the collection names them.
+        shard_key: The shard to store in, in a collection with shard keys; made when missing.
+        create: How to make a missing collection.
+        prune: Delete the points of pictures of this folder that are gone or have changed since.
         progress: Whether to draw a progress bar on standard error, where that is a terminal.
 
     Raises:
-        InvalidOption: a number is out of range, the client must be awaited, there is no encoder of that name, or
-            `payload` gives no mapping.
+        InvalidOption: a number is out of range, the client must be awaited, there is no encoder of that name,
+            `payload` gives no mapping, or `prune` is given without a folder.
         CollectionError: the collection has other vectors, or holds those of another encoder, or some of these pictures
             without the vectors of this name.
         ImageError: there is no such folder.
         SearchUnavailable: Qdrant did not answer.
     """
-    check_count("batch_size", batch_size)
     if iscoroutinefunction(client.get_collection):
-        raise InvalidOption(f"pictures are stored with a QdrantClient, not {type(client).__name__}")
-    encoder = load_encoder(encoder)
-    started = time.perf_counter()
-    files = walk_images(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
-    indexed, present, broken = 0, 0, list[ImageError]()
-    batches = batched(files, batch_size)
-    batch = next(batches, [])  # before anything is made: the folder may be missing
-    with _faults(collection):
-        _ensure_collection(client, collection, encoder, vector_name)
+        raise InvalidOption(f"index_images takes a QdrantClient, not {type(client).__name__}; use aindex_images")
     with _bar(progress, paths) as advance:
-        while batch:
-            fresh, unread = _hashed(batch)
-            with _faults(collection):
-                found = _present(client, collection, fresh, payload, vector_name)
-            todo = {point_id: path for point_id, path in fresh.items() if point_id not in found}
-            points, undecoded = _encoded(todo, encoder, payload, vector_name)
-            if points:
-                with _faults(collection):
-                    client.upsert(collection, points, wait=True)
-            indexed += len(points)
-            present += len(batch) - len(points) - len(unread) - len(undecoded)
-            broken += [*unread, *undecoded]
-            advance(len(batch))
-            batch = next(batches, [])
-    seconds = time.perf_counter() - started
-    return IngestReport(indexed=indexed, present=present, broken=tuple(broken), seconds=seconds)
+        run = _Run(collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, advance)
+        steps, answer = run.steps(), None
+        while (call := _next(steps, answer)) is not None:
+            try:
+                answer = getattr(client, call.method)(collection_name=collection, **call.arguments)
+            except Exception as error:
+                _pass_over(call, error, collection)
+                answer = None
+        return run.report
 
 
-def _ensure_collection(
-    client: QdrantClient | EmbeddedClient, collection: str, encoder: Encoder, vector_name: str | None
-) -> None:
-    if not client.collection_exists(collection):
-        params = models.VectorParams(size=encoder.dimension, distance=models.Distance.COSINE)
-        client.create_collection(collection, vectors_config={vector_name: params} if vector_name else params)
-    schema = read_schema(client.get_collection(collection), collection=collection, vector_name=vector_name)
-    schema.check_dimension(encoder.dimension)
-    records, _ = client.scroll(collection, limit=1, with_payload=[ENCODER_KEY], with_vectors=False)
-    for record in records:
-        maker = (record.payload or {}).get(ENCODER_KEY)
-        if maker not in (None, encoder.encoder_id):
-            raise CollectionError(
-                collection,
-                f"it holds vectors of encoder {maker!r}, not of {encoder.encoder_id!r}; use another collection",
-            )
-
-
-def _hashed(batch: list[Path]) -> tuple[dict[str, Path], list[ImageError]]:
-    """Point id → path of distinct pictures, and those that cannot be read."""
-    fresh: dict[str, Path] = {}
-    broken = []
-    for path in batch:
-        try:
-            fresh.setdefault(str(UUID(hex=content_hash(path)[:32])), path)
-        except ImageError as error:
-            broken.append(error)
-    return fresh, broken
-
-
-def _present(
-    client: QdrantClient | EmbeddedClient,
+async def aindex_images(
+    client: AsyncQdrantClient,
     collection: str,
-    fresh: Mapping[str, Path],
-    payload: PayloadOf | None,
-    vector_name: str | None,
-) -> frozenset[str]:
-    """Ids that are stored already; pictures that have moved are given their new path, and the payload for it.
-
-    Raises:
-        CollectionError: one is stored without the vectors of this name.
-    """
-    if not fresh:
-        return frozenset()
-    records = client.retrieve(
-        collection, ids=list(fresh), with_payload=[PATH_KEY], with_vectors=[vector_name] if vector_name else False
-    )
-    for record in records:
-        if vector_name and vector_name not in (record.vector or {}):
-            raise CollectionError(
-                collection,
-                f"it holds {fresh[str(record.id)]} without vectors named {vector_name!r}; use another collection",
-            )
-        stored = (record.payload or {}).get(PATH_KEY)
-        if isinstance(stored, str) and not Path(stored).exists():
-            path = fresh[str(record.id)]
-            client.set_payload(collection, {PATH_KEY: str(path), **_added(payload, path)}, points=[record.id])
-    return frozenset(str(record.id) for record in records)
-
-
-def _encoded(
-    todo: dict[str, Path], encoder: Encoder, payload: PayloadOf | None, vector_name: str | None
-) -> tuple[list[models.PointStruct], list[ImageError]]:
-    loaded = list(zip(todo, iter_images(list(todo.values())), strict=True))
-    broken = [image for _, (_, image) in loaded if isinstance(image, ImageError)]
-    sound = [(point_id, path, image) for point_id, (path, image) in loaded if not isinstance(image, ImageError)]
-    if not sound:
-        return [], broken
-    vectors = encoder.encode_images([image for _, _, image in sound]).tolist()
-    points = [
-        models.PointStruct(
-            id=point_id,
-            vector={vector_name: vector} if vector_name else vector,
-            payload={PATH_KEY: str(path), ENCODER_KEY: encoder.encoder_id, **_added(payload, path)},
-        )
-        for (point_id, path, _), vector in zip(sound, vectors, strict=True)
-    ]
-    return points, broken
+    paths: Pictures,
+    encoder: Encoder | str,
+    *,
+    payload: PayloadOf | None = None,
+    batch_size: int = 64,
+    vector_name: str | None = None,
+    shard_key: str | int | None = None,
+    create: NewCollection | None = None,
+    prune: bool = False,
+    progress: bool = True,
+) -> IngestReport:
+    """As `index_images`, over an `AsyncQdrantClient`; pictures are read and encoded off the event loop."""
+    if not iscoroutinefunction(client.get_collection):
+        raise InvalidOption(f"aindex_images takes an AsyncQdrantClient, not {type(client).__name__}; use index_images")
+    with _bar(progress, paths) as advance:
+        run = _Run(collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, advance)
+        steps, answer = run.steps(), None
+        while (call := await asyncio.to_thread(_next, steps, answer)) is not None:
+            try:
+                answer = await getattr(client, call.method)(collection_name=collection, **call.arguments)
+            except Exception as error:
+                _pass_over(call, error, collection)
+                answer = None
+        return run.report
 
 
-def _added(payload: PayloadOf | None, path: Path) -> Mapping[str, Any]:
-    added = payload(path) if payload else {}
-    if not isinstance(added, Mapping):
-        raise InvalidOption(f"payload gives a mapping for each picture, not {added!r:.80} as for {path}")
-    return added
-
-
-@contextmanager
-def _faults(collection: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        fault = translate_fault(error, collection=collection)
-        if fault is error:
-            raise
+def _pass_over(call: _Call, error: Exception, collection: str) -> None:
+    """Raise what an error means, unless it is a refusal that does not matter."""
+    fault = translate_fault(error, collection=collection)
+    if not call.may_be_refused or not isinstance(fault, CollectionError):
         raise fault from error
 
 
+def _next(steps: _Steps, answer: Any) -> _Call | None:
+    try:
+        return steps.send(answer)
+    except StopIteration:
+        return None
+
+
+class _Run:
+    """One run over the pictures: `steps` yields the calls to make and is sent their answers; then `report` is known."""
+
+    def __init__(
+        self,
+        collection: str,
+        paths: Pictures,
+        encoder: Encoder | str,
+        payload: PayloadOf | None,
+        batch_size: int,
+        using: str | None,
+        shard_key: str | int | None,
+        create: NewCollection | None,
+        prune: bool,
+        advance: Callable[[int], None],
+    ) -> None:
+        check_count("batch_size", batch_size)
+        self._folder = Path(paths).absolute() if isinstance(paths, str | Path) else None
+        if prune and self._folder is None:
+            raise InvalidOption("prune=True needs a folder, to tell which points belong to it")
+        self._files: Iterable[Path | ImageError]
+        self._files = scan_folder(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
+        self._collection, self._encoder = collection, load_encoder(encoder)
+        self._payload, self._batch_size, self._using, self._advance = payload, batch_size, using, advance
+        self._shard_key, self._create, self._prune = shard_key, create or NewCollection(), prune
+        self._seen: set[str] = set()
+        self._started = time.perf_counter()
+        self._indexed, self._present, self._removed = 0, 0, 0
+        self._broken: list[ImageError] = []
+
+    @property
+    def report(self) -> IngestReport:
+        """What was done so far."""
+        return IngestReport(
+            indexed=self._indexed,
+            present=self._present,
+            removed=self._removed,
+            broken=tuple(self._broken),
+            seconds=time.perf_counter() - self._started,
+        )
+
+    @property
+    def _shard(self) -> dict[str, Any]:
+        return {} if self._shard_key is None else {"shard_key_selector": self._shard_key}
+
+    def steps(self) -> _Steps:
+        """The calls of the whole run."""
+        batches = batched(self._files, self._batch_size)
+        batch = next(batches, [])  # before anything is made: the folder may be missing
+        yield from self._ensure_collection()
+        while batch:
+            fresh = self._hashed(batch)
+            stored = yield from self._find_stored(fresh)
+            points = self._encode({point_id: path for point_id, path in fresh.items() if point_id not in stored})
+            if points:
+                yield _Call("upsert", {"points": points, "wait": True, **self._shard})
+            self._indexed += len(points)
+            self._advance(len(batch))
+            batch = next(batches, [])
+        if self._prune:
+            yield from self._remove_stale()
+
+    def _ensure_collection(self) -> _Steps:
+        missing = not (yield _Call("collection_exists", {}))
+        if missing:
+            yield self._make_collection()
+        if self._shard_key is not None:  # refused where it is there already
+            yield _Call("create_shard_key", {"shard_key": self._shard_key}, may_be_refused=True)
+        for key, kind in self._create.payload_indexes.items() if missing else ():
+            yield _Call("create_payload_index", {"field_name": key, "field_schema": kind})
+        info = yield _Call("get_collection", {})
+        schema = read_schema(info, collection=self._collection, using=self._using)
+        schema.check_dimension(self._encoder.dimension)
+        records, _ = yield _Call("scroll", {"limit": 1, "with_payload": [ENCODER_KEY], "with_vectors": False})
+        for record in records:
+            maker = (record.payload or {}).get(ENCODER_KEY)
+            if maker not in (None, self._encoder.encoder_id):
+                raise CollectionError(
+                    self._collection,
+                    f"it holds vectors of encoder {maker!r}, not of {self._encoder.encoder_id!r}; use another one",
+                )
+
+    def _make_collection(self) -> _Call:
+        made = self._create
+        params = models.VectorParams(
+            size=self._encoder.dimension, distance=models.Distance.COSINE, on_disk=made.on_disk
+        )
+        custom = None if self._shard_key is None else models.ShardingMethod.CUSTOM
+        return _Call(
+            "create_collection",
+            {
+                "vectors_config": {self._using: params} if self._using else params,
+                "shard_number": made.shards,
+                "replication_factor": made.replicas,
+                "quantization_config": made.quantization,
+                "sharding_method": custom,
+            },
+        )
+
+    def _hashed(self, batch: list[Path | ImageError]) -> dict[str, Path]:
+        """Point id → path of the distinct pictures of a batch that can be read."""
+        fresh: dict[str, Path] = {}
+        for path in batch:
+            try:
+                if isinstance(path, ImageError):
+                    raise path
+                point_id = str(UUID(hex=content_hash(path)[:32]))
+                if point_id in fresh:
+                    self._present += 1
+                fresh.setdefault(point_id, path)
+            except ImageError as error:
+                self._broken.append(error)
+        self._seen.update(fresh)
+        return fresh
+
+    def _find_stored(self, fresh: Mapping[str, Path]) -> Generator[_Call, Any, frozenset[str]]:
+        """Ids that are stored already; pictures that have moved are given their new path, and the payload for it."""
+        if not fresh:
+            return frozenset()
+        parts = {"with_payload": [PATH_KEY], "with_vectors": [self._using] if self._using else False}
+        records = yield _Call("retrieve", {"ids": list(fresh), **parts})
+        for record in records:
+            path = fresh[str(record.id)]
+            if self._using and self._using not in (record.vector or {}):
+                raise CollectionError(
+                    self._collection, f"it holds {path} without vectors named {self._using!r}; use another one"
+                )
+            stored = (record.payload or {}).get(PATH_KEY)
+            if isinstance(stored, str) and not Path(stored).exists():
+                moved = {PATH_KEY: str(path), **self._added(path)}
+                yield _Call("set_payload", {"payload": moved, "points": [record.id], **self._shard})
+        self._present += len(records)
+        return frozenset(str(record.id) for record in records)
+
+    def _encode(self, todo: Mapping[str, Path]) -> list[models.PointStruct]:
+        points = []
+        for point_id, (path, vector) in zip(todo, encode_files(self._encoder, todo.values()), strict=True):
+            if isinstance(vector, ImageError):
+                self._broken.append(vector)
+                continue
+            row = vector.tolist()
+            told = {PATH_KEY: str(path), ENCODER_KEY: self._encoder.encoder_id, **self._added(path)}
+            points.append(
+                models.PointStruct(id=point_id, vector={self._using: row} if self._using else row, payload=told)
+            )
+        return points
+
+    def _added(self, path: Path) -> Mapping[str, Any]:
+        added = self._payload(path) if self._payload else {}
+        if not isinstance(added, Mapping):
+            raise InvalidOption(f"payload gives a mapping for each picture, not {added!r:.80} as for {path}")
+        return added
+
+    def _remove_stale(self) -> _Steps:
+        """Delete points of this folder whose picture was not met, unless it lies where something cannot be read."""
+        unread = {Path(error.source).absolute() for error in self._broken}
+        stale: list[Any] = []
+        place = None
+        while True:
+            read = {"limit": SCROLLED, "offset": place, "with_payload": [PATH_KEY], "with_vectors": False}
+            records, place = yield _Call("scroll", read)
+            for record in records:
+                stored = (record.payload or {}).get(PATH_KEY)
+                if not isinstance(stored, str) or str(record.id) in self._seen:
+                    continue
+                around = {Path(stored).absolute(), *Path(stored).absolute().parents}
+                if self._folder in around and not around & unread:
+                    stale.append(record.id)
+            if place is None:
+                break
+        for ids in batched(stale, SCROLLED):
+            yield _Call("delete", {"points_selector": models.PointIdsList(points=ids), "wait": True, **self._shard})
+        self._removed = len(stale)
+
+
 @contextmanager
-def _bar(visible: bool, paths: str | Path | Iterable[str | Path]) -> Iterator[Callable[[int], None]]:
+def _bar(visible: bool, paths: Pictures) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     drawn = visible and console.is_terminal
@@ -232,8 +376,8 @@ def _bar(visible: bool, paths: str | Path | Iterable[str | Path]) -> Iterator[Ca
         yield lambda count: progress.advance(task, count)
 
 
-def _count(paths: str | Path | Iterable[str | Path]) -> int | None:
+def _count(paths: Pictures) -> int | None:
     """How many pictures there are; None when that is known only once all have come."""
     if isinstance(paths, str | Path):
-        return sum(1 for _ in walk_images(paths, left_out=lambda fault: None))
+        return sum(1 for _ in scan_folder(paths))
     return len(paths) if isinstance(paths, Sized) else None

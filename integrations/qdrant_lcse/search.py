@@ -1,121 +1,218 @@
 """LogicSearch: Boolean image search over a Qdrant collection.
 
-    >>> search = LogicSearch(QdrantClient("http://localhost:6333"), "photos", scorer)
+    >>> search = LogicSearch(QdrantClient("http://localhost:6333"), "photos", "starter")
     >>> hits = search.query("an umbrella and no person", limit=5)
     >>> print(hits.explain())
 
-`AsyncLogicSearch` is the same over an `AsyncQdrantClient`. Both only carry out the calls that `search_base` asks for.
+`AsyncLogicSearch` is the same over an `AsyncQdrantClient`. Both only send what `QueryTask` asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+import math
+import time
+from collections.abc import Iterable, Sequence
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import AsyncQdrantClient, QdrantClient, models
+from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
+from qdrant_client.local.qdrant_local import QdrantLocal
 
+from lcse_plugins.encoders.protocol import Encoder
+from lcse_plugins.errors import CollectionError, InvalidOption, SearchUnavailable
 from lcse_plugins.query import Query
+from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.arguments import check_limits
+from lcse_plugins.scoring.config import Mode
+from lcse_plugins.scoring.encoded import EncodedQuery
+from qdrant_lcse.faults import translate_fault
 from qdrant_lcse.hits import Hits
-from qdrant_lcse.messages import Call
 from qdrant_lcse.options import Options, QueryOptions, WithPayload, WithVectors
-from qdrant_lcse.search_base import BlockingClient, ExecutionChoice, LogicSearchBase, check_batch
+from qdrant_lcse.schema import SAMPLE, VectorSchema, read_schema
+from qdrant_lcse.task import ExecutionChoice, QueryTask
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["AsyncLogicSearch", "ExecutionChoice", "LogicSearch"]
+__all__ = ["AsyncLogicSearch", "LogicSearch"]
 
-T = TypeVar("T")
+ClientT = TypeVar("ClientT", bound="QdrantClient | AsyncQdrantClient")
+
+SCHEMA_SECONDS = 60.0
+"""How long what was learnt of a collection is believed."""
 
 
-class LogicSearch(LogicSearchBase[BlockingClient]):
-    """Finds the images of a collection for which a query holds. Safe to share between threads.
+class _LogicSearchBase(Generic[ClientT]):
+    """A client, a collection and a scorer, and all of a search but the waiting.
 
     Args:
         client: A client of a server or a cluster, or in local mode.
         collection_name: A collection of image vectors with Cosine or Dot distance.
-        scorer: Parser, encoder, calibration and configuration; the encoder is the one that made the vectors.
+        scorer: A `LogicScorer`, or an encoder or its name; the encoder is the one that made the vectors.
+        mode: How to score; by default as the scorer does.
+        limit: How many points a query returns unless it says otherwise.
+        min_truth: Leave out points for which the query holds less than this, unless it says otherwise.
         vector_name: The vectors to search when the collection names them.
-        execution: Where scores are computed: `client`, in the database in one round trip (`nested`) or two
-            (`two-trip`); `auto` chooses by what it talks to. All give the same answer.
+        execution: Where scores are computed: in the database by a `formula`, in the `client`, or `auto`.
     """
+
+    _awaits = False
+
+    def __init__(
+        self,
+        client: ClientT,
+        collection_name: str,
+        scorer: LogicScorer | Encoder | str,
+        *,
+        mode: Mode | None = None,
+        limit: int = 10,
+        min_truth: float | None = None,
+        vector_name: str | None = None,
+        execution: ExecutionChoice = "auto",
+    ) -> None:
+        if execution not in get_args(ExecutionChoice):
+            raise InvalidOption(
+                f"unknown execution {execution!r}; choose one of {', '.join(get_args(ExecutionChoice))}"
+            )
+        if iscoroutinefunction(getattr(client, "get_collection", None)) != self._awaits:
+            face = "LogicSearch" if self._awaits else "AsyncLogicSearch"
+            raise InvalidOption(f"{type(self).__name__} does not work with {type(client).__name__}; use {face}")
+        check_limits(limit, min_truth)
+        self.client = client
+        self.collection_name = collection_name
+        self.scorer = LogicScorer.of(scorer, mode=mode)
+        self.limit, self.min_truth, self.vector_name = limit, min_truth, vector_name
+        self.execution: ExecutionChoice = execution
+        self.in_process = isinstance(getattr(client, "_client", client), QdrantLocal | AsyncQdrantLocal)
+        self._schemas: dict[str | None, tuple[float, VectorSchema]] = {}
+
+    def _options(self, options: QueryOptions) -> Options:
+        if isinstance(level := options.get("consistency"), str):
+            options = {**options, "consistency": models.ReadConsistencyType(level)}  # gRPC takes no text
+        return Options.read(options, limit=self.limit, min_truth=self.min_truth, using=self.vector_name)
+
+    def _tasks(self, queries: Sequence[EncodedQuery], schema: VectorSchema, options: Options) -> list[QueryTask]:
+        return [
+            QueryTask(encoded, schema, options, execution=self.execution, local=self.in_process) for encoded in queries
+        ]
+
+    def _known_schema(self, using: str | None) -> VectorSchema | None:
+        learnt, schema = self._schemas.get(using, (-math.inf, None))
+        return schema if time.monotonic() - learnt < SCHEMA_SECONDS else None
+
+    def _keep_schema(self, schema: VectorSchema, sample: Sequence[models.Record]) -> VectorSchema:
+        """Check what was learnt of a collection, and believe it for a while; of an empty one little is known."""
+        schema.check_lengths(sample)
+        if schema.cosine or sample:
+            self._schemas[schema.using] = time.monotonic(), schema
+        return schema
+
+    def _read_schema(self, info: models.CollectionInfo, using: str | None) -> VectorSchema:
+        schema = read_schema(info, collection=self.collection_name, using=using)
+        schema.check_dimension(self.scorer.encoder.dimension)
+        return schema
+
+    def _sample(self, schema: VectorSchema, options: Options) -> dict[str, Any]:
+        return {
+            "limit": SAMPLE,
+            "with_payload": False,
+            "with_vectors": schema.with_vectors,
+            "shard_key_selector": options.shard_key_selector,
+        }
+
+    def _fault(self, error: Exception) -> Exception:
+        return translate_fault(error, collection=self.collection_name)
+
+
+class LogicSearch(_LogicSearchBase[QdrantClient]):
+    """Finds the images of a collection that satisfy a query. Safe to share between threads."""
+
+    __doc__ += _LogicSearchBase.__doc__.partition("\n")[2]  # type: ignore[union-attr]
 
     def query(
         self,
         query: str | Query,
         *,
-        limit: int = 10,
-        query_filter: models.Filter | None = None,
-        candidates: int = 1000,
-        exact: bool = False,
+        limit: int | None = None,
         min_truth: float | None = None,
+        query_filter: models.Filter | None = None,
+        exact: bool = False,
+        candidates: int | None = None,
         offset: int = 0,
+        score_threshold: float | None = None,
         with_payload: WithPayload = True,
         with_vectors: WithVectors = False,
         search_params: models.SearchParams | None = None,
-        timeout: int | None = None,
+        using: str | None = None,
+        shard_key_selector: Any = None,
+        consistency: Any = None,
+        timeout: float | None = None,
     ) -> Hits:
-        """The best points of the collection, best first.
-
-        Args:
-            query: Text for the scorer's parser, or a tree.
-            limit: How many points to return.
-            query_filter: Only points that pass it.
-            candidates: How many points to fetch and score, shared among the searches of a query; more find more, and
-                let pages go deeper. In local mode a collection of fewer points is scored whole.
-            exact: Search deeper until the result is proved complete, or all points have been scored.
-            min_truth: Leave out points for which the query holds less than this, in [0, 1].
-            offset: Skip this many of the best. All pages are cut from the same candidates, and those beyond them are
-                empty, unless the query is `exact` or one plain search.
-            with_payload: Which payload to return.
-            with_vectors: Which vectors to return.
-            search_params: How candidates are searched; by default with a beam of 512 shared among the searches, of
-                2,048 when the query affirms nothing (a collection of up to 40,000 points is then scanned), and as the
-                collection is set up when it states no logic.
-            timeout: Seconds the server may take.
+        """The best points of the collection, best first; `QueryOptions` tells what each argument means.
 
         Raises:
             QueryError: the query cannot be read.
             InvalidOption: an option is out of its range.
-            CollectionError: the collection is missing or cannot be scored.
-            SearchUnavailable: Qdrant did not answer.
+            CollectionError: the collection is missing or cannot be scored, or Qdrant refused the request.
+            SearchUnavailable: Qdrant did not answer, or not in time.
         """
         return self.query_batch(
             [query],
             limit=limit,
-            query_filter=query_filter,
-            candidates=candidates,
-            exact=exact,
             min_truth=min_truth,
+            query_filter=query_filter,
+            exact=exact,
+            candidates=candidates,
             offset=offset,
+            score_threshold=score_threshold,
             with_payload=with_payload,
             with_vectors=with_vectors,
             search_params=search_params,
+            using=using,
+            shard_key_selector=shard_key_selector,
+            consistency=consistency,
             timeout=timeout,
         )[0]
 
     def query_batch(self, queries: Sequence[str | Query], **options: Unpack[QueryOptions]) -> list[Hits]:
         """The hits of several queries with the same options, asked for together."""
-        checked = Options.read(options)
-        return self._run(self._query_calls([self.scorer.encode(query) for query in check_batch(queries)], checked))
-
-    def _run(self, calls: Generator[Call, Any, T]) -> T:
-        proceed: Callable[[], Call] = calls.__next__
-        while True:
+        checked = self._options(options)
+        encoded = [self.scorer.encode(query) for query in _check_batch(queries)]
+        deadline = _Deadline(checked.timeout)
+        known = self._known_schema(checked.using)
+        if known is not None:
             try:
-                call = proceed()
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            try:
-                answer = getattr(self.client, call.method)(**call.arguments)
-                proceed = partial(calls.send, answer)
-            except Exception as error:
-                proceed = partial(calls.throw, self._fault(error))
+                return self._run(self._tasks(encoded, known, checked), checked, deadline)
+            except CollectionError:  # it may have been made anew
+                self._schemas.pop(checked.using, None)
+        return self._run(self._tasks(encoded, self._learn(checked), checked), checked, deadline)
+
+    def _run(self, tasks: list[QueryTask], options: Options, deadline: _Deadline) -> list[Hits]:
+        while waiting := [task for task in tasks if task.hits is None]:
+            asked = [task.requests() for task in waiting]
+            answers = self._call(
+                "query_batch_points",
+                requests=[request for requests in asked for request in requests],
+                consistency=options.consistency,
+                timeout=deadline.left(),
+            )
+            _hand_out(waiting, asked, answers)
+        return [task.hits for task in tasks if task.hits is not None]
+
+    def _learn(self, options: Options) -> VectorSchema:
+        schema = self._read_schema(self._call("get_collection"), options.using)
+        sample = [] if schema.cosine else self._call("scroll", **self._sample(schema, options))[0]
+        return self._keep_schema(schema, sample)
+
+    def _call(self, method: str, **arguments: Any) -> Any:
+        try:
+            return getattr(self.client, method)(collection_name=self.collection_name, **arguments)
+        except Exception as error:
+            raise self._fault(error) from error.__cause__
 
 
-class AsyncLogicSearch(LogicSearchBase[AsyncQdrantClient]):
+class AsyncLogicSearch(_LogicSearchBase[AsyncQdrantClient]):
     """`LogicSearch` over an `AsyncQdrantClient`; texts are encoded off the event loop."""
 
     _awaits = True
@@ -124,49 +221,106 @@ class AsyncLogicSearch(LogicSearchBase[AsyncQdrantClient]):
         self,
         query: str | Query,
         *,
-        limit: int = 10,
-        query_filter: models.Filter | None = None,
-        candidates: int = 1000,
-        exact: bool = False,
+        limit: int | None = None,
         min_truth: float | None = None,
+        query_filter: models.Filter | None = None,
+        exact: bool = False,
+        candidates: int | None = None,
         offset: int = 0,
+        score_threshold: float | None = None,
         with_payload: WithPayload = True,
         with_vectors: WithVectors = False,
         search_params: models.SearchParams | None = None,
-        timeout: int | None = None,
+        using: str | None = None,
+        shard_key_selector: Any = None,
+        consistency: Any = None,
+        timeout: float | None = None,
     ) -> Hits:
         """As `LogicSearch.query`."""
         found = await self.query_batch(
             [query],
             limit=limit,
-            query_filter=query_filter,
-            candidates=candidates,
-            exact=exact,
             min_truth=min_truth,
+            query_filter=query_filter,
+            exact=exact,
+            candidates=candidates,
             offset=offset,
+            score_threshold=score_threshold,
             with_payload=with_payload,
             with_vectors=with_vectors,
             search_params=search_params,
+            using=using,
+            shard_key_selector=shard_key_selector,
+            consistency=consistency,
             timeout=timeout,
         )
         return found[0]
 
     async def query_batch(self, queries: Sequence[str | Query], **options: Unpack[QueryOptions]) -> list[Hits]:
         """As `LogicSearch.query_batch`."""
-        checked = Options.read(options)
-        encoded = [await self.scorer.aencode(query) for query in check_batch(queries)]
-        return await self._run(self._query_calls(encoded, checked))
+        checked = self._options(options)
+        encoded = [await self.scorer.aencode(query) for query in _check_batch(queries)]
+        deadline = _Deadline(checked.timeout)
+        known = self._known_schema(checked.using)
+        if known is not None:
+            try:
+                return await self._run(self._tasks(encoded, known, checked), checked, deadline)
+            except CollectionError:
+                self._schemas.pop(checked.using, None)
+        return await self._run(self._tasks(encoded, await self._learn(checked), checked), checked, deadline)
 
-    async def _run(self, calls: Generator[Call, Any, T]) -> T:
-        proceed: Callable[[], Call] = calls.__next__
-        while True:
-            try:
-                call = proceed()
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            try:
-                answer = await getattr(self.client, call.method)(**call.arguments)
-                proceed = partial(calls.send, answer)
-            except Exception as error:
-                proceed = partial(calls.throw, self._fault(error))
+    async def _run(self, tasks: list[QueryTask], options: Options, deadline: _Deadline) -> list[Hits]:
+        while waiting := [task for task in tasks if task.hits is None]:
+            asked = [task.requests() for task in waiting]
+            answers = await self._call(
+                "query_batch_points",
+                requests=[request for requests in asked for request in requests],
+                consistency=options.consistency,
+                timeout=deadline.left(),
+            )
+            _hand_out(waiting, asked, answers)
+        return [task.hits for task in tasks if task.hits is not None]
+
+    async def _learn(self, options: Options) -> VectorSchema:
+        schema = self._read_schema(await self._call("get_collection"), options.using)
+        sample = [] if schema.cosine else (await self._call("scroll", **self._sample(schema, options)))[0]
+        return self._keep_schema(schema, sample)
+
+    async def _call(self, method: str, **arguments: Any) -> Any:
+        try:
+            return await getattr(self.client, method)(collection_name=self.collection_name, **arguments)
+        except Exception as error:
+            raise self._fault(error) from error.__cause__
+
+
+class _Deadline:
+    """When a query has to be answered, if ever."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def left(self) -> int | None:
+        """Whole seconds that the next request may take, at least one; None for any number.
+
+        Raises:
+            SearchUnavailable: none are left.
+        """
+        if self._end is None:
+            return None
+        seconds = self._end - time.monotonic()
+        if seconds <= 0:
+            raise SearchUnavailable(f"the query took longer than its timeout of {self._seconds:g} seconds")
+        return math.ceil(seconds)
+
+
+def _hand_out(tasks: Sequence[QueryTask], asked: Sequence[Sequence[Any]], answers: Sequence[Any]) -> None:
+    rest = iter(answers)
+    for task, requests in zip(tasks, asked, strict=True):
+        task.read([next(rest) for _ in requests])
+
+
+def _check_batch(queries: Iterable[str | Query]) -> list[str | Query]:
+    if isinstance(queries, str | bytes) or not isinstance(queries, Iterable):
+        raise InvalidOption("queries is a list of queries, not one; wrap it as [query], or use query()")
+    return list(queries)

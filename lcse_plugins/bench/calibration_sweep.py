@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from lcse_plugins.bench.charts import heat_map, html_page, html_table, line_chart
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.calibrating.fitting import CalibrationFit, Objective, fit_calibration
 from lcse_plugins.calibrating.labelled import LabelledImages
@@ -15,7 +14,7 @@ from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
 
-__all__ = ["Sweep", "sweep_calibration", "sweep_page"]
+__all__ = ["Sweep", "sweep_calibration"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,45 +31,34 @@ class Sweep:
     unlabelled: Calibration | None
     unlabelled_values: Mapping[str, float]
 
-    @property
-    def unlabelled_note(self) -> str:
-        """μ and β from the vectors alone, or why there are none."""
-        if self.unlabelled is None:
-            return f"skipped, it needs at least {FEWEST_IMAGES} images"
-        return f"μ = {self.unlabelled.mu:.3f}, β = {self.unlabelled.beta:.2f}"
-
     def to_json(self) -> dict[str, Any]:
         """The sweep as JSON values."""
         return {
             "objectives": {
-                name: {
-                    "mu": fit.calibration.mu,
-                    "beta": fit.calibration.beta,
-                    "value": fit.accuracy,
-                    "per_operator": fit.per_operator,
-                    "per_mu": {f"{mu:.3f}": float(v) for mu, v in zip(fit.mus, fit.table.max(axis=1), strict=True)},
-                    "per_beta": {f"{b:g}": float(v) for b, v in zip(fit.betas, fit.table.max(axis=0), strict=True)},
-                    "at_chosen": self._at(fit.calibration),
-                }
+                name: {"mu": fit.calibration.mu, "beta": fit.calibration.beta, "value": fit.accuracy}
+                | {"per_mu": {f"{mu:.3f}": float(v) for mu, v in zip(fit.mus, fit.table.max(axis=1), strict=True)}}
                 for name, fit in self.fits.items()
             },
             "unlabelled": None
             if self.unlabelled is None
-            else {
-                "mu": self.unlabelled.mu,
-                "beta": self.unlabelled.beta,
-                "values": dict(self.unlabelled_values),
-            },
+            else {**self.unlabelled.to_json(), "values": dict(self.unlabelled_values)},
         }
 
-    def _at(self, calibration: Calibration) -> dict[str, float]:
-        """What every objective gives for the cell of the grid where `calibration` lies."""
-        values = {}
+    def to_text(self) -> str:
+        """What each objective chose and how it falls off around that, for a terminal."""
+        lines = []
         for name, fit in self.fits.items():
-            i = int(abs(fit.mus - calibration.mu).argmin())
-            j = int(abs(fit.betas - calibration.beta).argmin())
-            values[name] = float(fit.table[i, j])
-        return values
+            step = max(1, len(fit.mus) // 10)
+            by_mu = zip(fit.mus[::step], fit.table.max(axis=1)[::step], strict=True)
+            lines += [
+                f"{name}: μ = {fit.calibration.mu:.3f}, β = {fit.calibration.beta:g}, {100 * fit.accuracy:.1f} %",
+                "  by μ  " + "  ".join(f"{mu:.2f}: {100 * value:.1f}" for mu, value in by_mu),
+            ]
+        if self.unlabelled is None:
+            return "\n".join([*lines, f"without labels: skipped, it needs at least {FEWEST_IMAGES} images"])
+        values = ", ".join(f"{name} {100 * value:.1f} %" for name, value in self.unlabelled_values.items())
+        free = self.unlabelled
+        return "\n".join([*lines, f"without labels: μ = {free.mu:.3f}, β = {free.beta:.2f}: {values}"])
 
 
 def sweep_calibration(
@@ -90,20 +78,15 @@ def sweep_calibration(
         vectors: (n, d) unit rows.
         config: The mode and aggregation to fit for.
         seed: Of the pairs of concepts.
-        progress: Called with (done, total) cells of both grids.
+        progress: Called with (done, total) cells of each grid.
     """
     similarities = vectors @ concept_vectors(encoder, images.classes, templates=config.templates).T
-    enough = len(vectors) >= FEWEST_IMAGES
-    unlabelled = estimate_calibration(encoder, vectors, templates=config.templates) if enough else None
-    objectives: tuple[Objective, ...] = get_args(Objective)
+    unlabelled = None
+    if len(vectors) >= FEWEST_IMAGES:
+        unlabelled = estimate_calibration(encoder, vectors, templates=config.templates)
     fits: dict[str, CalibrationFit] = {}
     values: dict[str, float] = {}
-    for number, objective in enumerate(objectives):
-
-        def report(done: int, total: int, *, before: int = number) -> None:
-            if progress is not None:
-                progress(before * total + done, len(objectives) * total)
-
+    for objective in get_args(Objective):
         fits[objective] = fit_calibration(
             similarities,
             images.labels,
@@ -112,7 +95,7 @@ def sweep_calibration(
             config=config,
             near_best=0,
             seed=seed,
-            progress=report,
+            progress=progress,
         )
         if unlabelled is not None:
             single = fit_calibration(
@@ -126,39 +109,3 @@ def sweep_calibration(
             )
             values[objective] = single.accuracy
     return Sweep(fits, unlabelled, values)
-
-
-def sweep_page(sweep: Sweep, *, title: str) -> str:
-    """The sweep as one HTML page."""
-    sections = []
-    for name, fit in sweep.fits.items():
-        rows = range(0, len(fit.mus), max(1, len(fit.mus) // 14))
-        chosen = f"Best: μ = {fit.calibration.mu:.3f}, β = {fit.calibration.beta:g}, value {100 * fit.accuracy:.1f} %."
-        content = (
-            heat_map(
-                f"{name}: percent by μ (rows) and β (columns)",
-                [f"{fit.mus[i]:.2f}" for i in rows],
-                [f"{beta:g}" for beta in fit.betas],
-                100 * fit.table[list(rows)],
-            )
-            + line_chart(
-                "best over β, by μ",
-                {name: [(float(mu), 100 * float(v)) for mu, v in zip(fit.mus, fit.table.max(axis=1), strict=True)]},
-                x_label="μ",
-                y_label="%",
-            )
-            + line_chart(
-                "best over μ, by β",
-                {name: [(float(b), 100 * float(v)) for b, v in zip(fit.betas, fit.table.max(axis=0), strict=True)]},
-                x_label="β",
-                y_label="%",
-                log_x=True,
-            )
-        )
-        sections.append((f"Objective: {name}", chosen, content))
-    table = html_table(
-        ["objective", "best of the grid, %", "without labels, %"],
-        [[name, 100 * sweep.fits[name].accuracy, 100 * value] for name, value in sweep.unlabelled_values.items()],
-    )
-    sections.append(("Without labels", f"From the vectors alone: {sweep.unlabelled_note}.", table))
-    return html_page(title, sections)

@@ -7,7 +7,7 @@ that only the operator differs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lcse_plugins.bench.metrics import area_under_curve, spearman
-from lcse_plugins.bench.operator_vectors import OperatorVectors, measure_operator_vectors
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.bench.phrasing import article, operator_answers, operator_tree, phrase
+from lcse_plugins.bench.reports import number_text
 from lcse_plugins.bench.rivals import MODES, make_rankers
 from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
@@ -35,7 +35,6 @@ TEXTS = {
 }
 QUADRANTS = ("both", "only a", "only b", "neither")
 QUALITY_BINS = ((0.0, 0.85), (0.85, 0.9), (0.9, 0.95), (0.95, 1.0))
-AGGREGATES: Mapping[str, Callable[..., Any]] = {"mean": np.mean, "min": np.min, "max": np.max}
 
 _Floats = NDArray[np.floating]
 
@@ -51,8 +50,6 @@ class Diagnosis:
         quadrants: operator → quadrant → mean similarity there, in deviations from the mean over images.
         sensitivity: kind of change to a text → mean absolute change of similarity, in the same deviations; None where
             there are too few classes to change it so.
-        aggregator_fit: operator → aggregate of the concepts' similarities → R² as an explanation of the text's.
-        vectors: what operators do to text vectors.
         gain_by_quality: bin of evidence quality → gain in AUC of each mode over plain similarity.
         pairs: how many pairs of classes.
         images: how many images.
@@ -63,8 +60,6 @@ class Diagnosis:
     polarity_correlation: float
     quadrants: Mapping[str, Mapping[str, float]]
     sensitivity: Mapping[str, float | None]
-    aggregator_fit: Mapping[str, Mapping[str, float]]
-    vectors: OperatorVectors
     gain_by_quality: Mapping[str, Mapping[str, float]]
     pairs: int
     images: int
@@ -72,6 +67,30 @@ class Diagnosis:
     def to_json(self) -> dict[str, Any]:
         """The analysis as JSON values."""
         return asdict(self)
+
+    def to_text(self) -> str:
+        """The analysis for a terminal."""
+        lines = [
+            f"{self.images} images, {self.pairs} pairs of classes",
+            f'"a X" finds images with X        AUC {self.detection_auc:.3f}',
+            f'"no X" finds images without X    AUC {self.polarity_auc:.3f}   (0.5 is chance)',
+            f'"a X" and "no X" rank alike      ρ   {self.polarity_correlation:.3f}',
+            "",
+            "where similarity is highest (deviations from the mean)",
+            f"  {'':<9}" + "".join(f"{name:>10}" for name in QUADRANTS),
+            *(f"  {op:<9}" + "".join(f"{row[q]:>10.2f}" for q in QUADRANTS) for op, row in self.quadrants.items()),
+            "",
+            "how far a change of the text moves similarity (deviations)",
+            *(f"  {kind:<14} {number_text(value, '.2f')}" for kind, value in self.sensitivity.items()),
+            "",
+            "gain in AUC over plain similarity, by how well the weaker concept is detected",
+            *(
+                f"  {label}  {row['queries']:>4.0f} queries"
+                + "".join(f"   {name} {value:+.3f}" for name, value in row.items() if name != "queries")
+                for label, row in self.gain_by_quality.items()
+            ),
+        ]
+        return "\n".join(lines)
 
 
 def diagnose(
@@ -100,11 +119,11 @@ def diagnose(
     Raises:
         InvalidOption: no pair of classes has enough images in every quadrant.
     """
-    steps = iter(range(1, 8))
+    steps = iter(range(1, 6))
 
     def step() -> None:
         if progress is not None:
-            progress(next(steps), 7)
+            progress(next(steps), 5)
 
     chosen = _pairs(images, pairs=pairs, fewest=fewest, seed=seed)
     concepts = vectors @ concept_vectors(encoder, images.classes).T
@@ -118,12 +137,6 @@ def diagnose(
     step()
     sensitivity = _sensitivity(encoder, vectors, images, chosen, texts["AND"], seed=seed)
     step()
-    fit = {op: _aggregator_fit(table, concepts, chosen) for op, table in texts.items()}
-    step()
-    names = [(images.classes[a], images.classes[b]) for a, b in chosen]
-    answers = [_answers(images, a, b) for a, b in chosen]
-    operator_vectors = measure_operator_vectors(encoder, names, TEXTS, vectors, answers, seed=seed)
-    step()
     gains = _gain_by_quality(encoder, images, vectors, chosen, concepts, calibration)
     step()
     return Diagnosis(
@@ -132,8 +145,6 @@ def diagnose(
         polarity_correlation=_mean(spearman(says[:, i], denies[:, i]) for i in range(len(usable))),
         quadrants=quadrants,
         sensitivity=sensitivity,
-        aggregator_fit=fit,
-        vectors=operator_vectors,
         gain_by_quality=gains,
         pairs=len(chosen),
         images=len(images),
@@ -211,18 +222,6 @@ def _sensitivity(
         return float(np.abs(similar - base).mean()) / spread
 
     return {kind: moved(texts) if texts else None for kind, texts in changed.items()}
-
-
-def _aggregator_fit(table: _Floats, concepts: _Floats, pairs: Sequence[tuple[int, int]]) -> dict[str, float]:
-    """R² of a straight line from each aggregate of the two concepts' similarities to that of the text."""
-    fit = {}
-    for name, aggregate in AGGREGATES.items():
-        values = [
-            np.corrcoef(aggregate(concepts[:, [a, b]], axis=1), table[:, i])[0, 1] ** 2
-            for i, (a, b) in enumerate(pairs)
-        ]
-        fit[name] = float(np.mean(values))
-    return fit
 
 
 def _gain_by_quality(

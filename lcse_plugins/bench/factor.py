@@ -9,16 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lcse_plugins.bench.factor_file import FactorSample
+from lcse_plugins.bench.factor_file import FactorFile, FactorSample
 from lcse_plugins.bench.metrics import finite
 from lcse_plugins.bench.photographs import Progress
+from lcse_plugins.bench.phrasing import OPERATORS
+from lcse_plugins.bench.reports import aligned, number_text
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.parsing.result import Parse, affirmative_text
 from lcse_plugins.query import Query, concepts
 from lcse_plugins.scorer import LogicScorer
 
-__all__ = ["FactorReport", "Parses", "measure_factor"]
+__all__ = ["FactorReport", "Parses", "factor_text", "measure_factor"]
 
 VIOLATION = 0.001
 """Equivalent captions whose scores differ by more than this violate the equivalence."""
@@ -92,6 +94,19 @@ def measure_factor(
         if progress is not None:
             progress(done, len(samples))
     return _report(right, len(samples))
+
+
+def factor_text(reports: Mapping[str, FactorReport], file: FactorFile) -> str:
+    """Accuracy by operator, on compound and nested queries, and how often equivalents were scored apart."""
+    known = "the published file, v1.0" if file.official else f"NOT the published file (sha256 {file.sha256[:12]}…)"
+    some = next(iter(reports.values()))
+    scored = str(some.samples) if some.samples == len(file.samples) else f"{some.samples} of {len(file.samples)}"
+    operators = dict.fromkeys((*OPERATORS, *some.accuracy))
+    rows = [["", *operators, "overall", "nested", *(f"{n} concepts" for n in some.compound), "equivalents apart"]]
+    for name, report in reports.items():
+        values = [*(report.accuracy.get(operator) for operator in operators), report.overall, report.nested]
+        rows.append([name, *map(number_text, [*values, *report.compound.values(), report.violations.get("all")])])
+    return f"{scored} samples; {known}; percent\n{aligned(rows)}"
 
 
 def _report(right: Mapping[tuple[str, str], list[float]], samples: int) -> FactorReport:

@@ -1,17 +1,15 @@
-"""Files of FACTOR-Bench: the published `factor_bench.jsonl` and `.json`, and those that `factor_builder` makes.
+"""Files of FACTOR-Bench: the published `factor_bench.jsonl`, and those in the same form.
 
 A caption's parse is the flat form of the paper or, for nested logic, a tree as `query.to_json` writes it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,7 +35,6 @@ class FactorSample:
         sample_id: its name.
         test_type: `operator`, `equivalence`, `compound`, or `nested` (ours).
         operator: what is tested, such as `BUT_NOT` or `DE_MORGAN`.
-        image_id: the picture's number, where it has one.
         image: path of the picture, relative to the folder of all.
         caption_a: first caption.
         caption_b: second caption.
@@ -50,7 +47,6 @@ class FactorSample:
     sample_id: str
     test_type: str
     operator: str
-    image_id: int | None = None
     image: str
     caption_a: str
     caption_b: str
@@ -62,7 +58,7 @@ class FactorSample:
     def to_json(self) -> dict[str, Any]:
         """The sample as a line of the file."""
         return {
-            **{name: getattr(self, name) for name in ("sample_id", "test_type", "operator", "image_id", "image")},
+            **{name: getattr(self, name) for name in ("sample_id", "test_type", "operator", "image")},
             **{name: getattr(self, name) for name in ("caption_a", "caption_b", "correct")},
             "parse_a": _parse_to_json(self.parse_a),
             "parse_b": _parse_to_json(self.parse_b),
@@ -76,7 +72,7 @@ class FactorFile:
 
     Attributes:
         samples: in the order of the file.
-        sha256: of its bytes; of its samples as lines where they are one list.
+        sha256: of its bytes.
     """
 
     samples: tuple[FactorSample, ...]
@@ -89,7 +85,7 @@ class FactorFile:
 
 
 def read_factor(path: str | Path) -> FactorFile:
-    """Read a benchmark file: a sample a line, or one object with the list `samples`.
+    """Read a benchmark file, a sample a line.
 
     Raises:
         InvalidOption: it cannot be read, or holds something that is not a sample.
@@ -101,12 +97,7 @@ def read_factor(path: str | Path) -> FactorFile:
         raise InvalidOption(f"cannot read {path}: {error}") from error
     except UnicodeDecodeError as error:
         raise InvalidOption(f"{path} is not UTF-8 text") from error
-    entries = _listed(text)
-    if entries is None:
-        written = {f"line {n}": line for n, line in enumerate(text.split("\n"), start=1) if line.strip()}
-    else:
-        written = {f"sample {n}": json.dumps(entry) for n, entry in enumerate(entries, start=1)}
-        data = "".join(f"{line}\n" for line in written.values()).encode()
+    written = {f"line {n}": line for n, line in enumerate(text.split("\n"), start=1) if line.strip()}
     samples = []
     for place, line in written.items():
         try:
@@ -125,36 +116,17 @@ def write_factor(samples: Sequence[FactorSample], path: str | Path) -> None:
 
 
 def draw_samples(samples: Sequence[FactorSample], limit: int | None, *, seed: int = 0) -> tuple[FactorSample, ...]:
-    """At most `limit` samples, of all kinds, polarities and answers alike as far as there are some; in their order."""
+    """At most `limit` samples, the same share of every operator, in their order."""
     if limit is None or limit >= len(samples):
         return tuple(samples)
-    keys: list[Callable[[int], Hashable]] = [
-        lambda n: (samples[n].test_type, samples[n].operator),
-        lambda n: str(samples[n].meta.get("polarity")),
-        lambda n: samples[n].correct,
-    ]
     shuffled = np.random.default_rng(seed).permutation(len(samples)).tolist()
-    return tuple(samples[n] for n in sorted(_in_turn(shuffled, keys)[:limit]))
-
-
-def _in_turn(places: Iterable[int], keys: Sequence[Callable[[int], Hashable]]) -> list[int]:
-    """The places, one of each group after another; the groups of the first key, and within them those of the next."""
-    if not keys:
-        return list(places)
-    groups: dict[Hashable, list[int]] = defaultdict(list)
-    for place in places:
-        groups[keys[0](place)].append(place)
-    turns = zip_longest(*(_in_turn(group, keys[1:]) for group in groups.values()))
-    return [place for turn in turns for place in turn if place is not None]
-
-
-def _listed(text: str) -> list[Any] | None:
-    """The samples of a file that is one object; None for lines."""
-    with contextlib.suppress(ValueError, RecursionError):
-        match json.loads(text):
-            case {"samples": [*entries]}:
-                return entries
-    return None
+    seen: Counter[tuple[str, str]] = Counter()
+    turns = []
+    for place in shuffled:
+        kind = (samples[place].test_type, samples[place].operator)
+        turns.append((seen[kind], place))
+        seen[kind] += 1
+    return tuple(samples[place] for place in sorted(place for _, place in sorted(turns)[:limit]))
 
 
 def _sample(data: Mapping[str, Any]) -> FactorSample:
@@ -172,7 +144,6 @@ def _sample(data: Mapping[str, Any]) -> FactorSample:
         raise ValueError(f"meta is an object, not {meta!r}")
     return FactorSample(
         **{name: data[name] for name in TEXT_FIELDS},
-        image_id=data.get("image_id"),
         correct=data["correct"],
         parse_a=_parse_from_json(data["parse_a"]),
         parse_b=_parse_from_json(data["parse_b"]),

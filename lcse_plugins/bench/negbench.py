@@ -20,6 +20,7 @@ import numpy as np
 
 from lcse_plugins.bench.metrics import finite, standing_before
 from lcse_plugins.bench.photographs import Progress
+from lcse_plugins.bench.reports import aligned, number_text
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.scorer import LogicScorer
@@ -27,6 +28,7 @@ from lcse_plugins.scorer import LogicScorer
 __all__ = [
     "Choice",
     "ChoiceReport",
+    "choices_text",
     "measure_choices",
     "measure_recall",
     "read_choices",
@@ -157,6 +159,16 @@ def measure_recall(
         if progress is not None:
             progress(done, len(captions))
     return 100.0 * found / len(captions)
+
+
+def choices_text(reports: Mapping[str, ChoiceReport], recall: Mapping[str, float]) -> str:
+    """Multiple-choice accuracy by kind, and recall where it was measured, for a terminal."""
+    kinds = list(next(iter(reports.values())).per_kind)
+    rows = [["", "all", *kinds, *(["R@5"] if recall else [])]]
+    for name, report in reports.items():
+        found = [recall[name]] if recall else []
+        rows.append([name, *map(number_text, [report.accuracy, *(report.per_kind[kind] for kind in kinds), *found])])
+    return aligned(rows)
 
 
 def _score(scorer: LogicScorer, caption: str, vector: FloatArray) -> float:

@@ -6,20 +6,19 @@ import contextlib
 import hashlib
 import json
 import os
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.calibrating.labelled import LabelledImages, names_by_id
+from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
-from lcse_plugins.errors import EncoderError, ImageError, InvalidOption, LabelFileError
-from lcse_plugins.retrieval.tiles import MANY_TILES, encode_regions
+from lcse_plugins.errors import EncoderError, ImageError, LabelFileError
+from lcse_plugins.retrieval.tiles import encode_regions
 
-__all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "names_of", "region_vectors", "take_images"]
+__all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "take_images", "tile_vectors"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total)."""
@@ -39,59 +38,35 @@ def take_images(images: LabelledImages, positions: Sequence[int] | NDArray[np.in
 
 def half_of(images: LabelledImages, which: Half) -> NDArray[np.intp]:
     """Positions of one of two fixed halves, told apart by the hash of the file name: tune on A, report on B."""
-    if which not in ("A", "B"):
-        raise InvalidOption(f"there are halves A and B, not {which!r}")
     odd = np.array([hashlib.sha256(path.stem.encode()).digest()[0] % 2 for path in images.paths], dtype=int)
     return np.flatnonzero(odd == int(which == "B"))
 
 
-def names_of(paths: Sequence[Path], root: str | Path | None = None) -> list[str]:
-    """Each path relative to `root`, by default the folder they have in common; as it is where it lies elsewhere."""
-    if root is None:
-        paths = [path.absolute() for path in paths]
-        root = os.path.commonpath([path.parent for path in paths]) if paths else ""
-    return [(path.relative_to(root) if path.is_relative_to(root) else path).as_posix() for path in paths]
-
-
-def captions_of(
-    paths: Sequence[Path], source: str | Path, *, root: str | Path | None = None
-) -> tuple[tuple[str, ...], ...]:
+def captions_of(paths: Sequence[Path], source: str | Path, *, root: str | Path) -> list[list[str]]:
     """What people wrote about each picture; nothing for pictures the source does not name.
 
     Args:
         paths: The pictures.
-        source: `.jsonl` with `file` and `captions` on each line, or COCO's `captions_*.json`.
-        root: The folder that the file names of the source start from; by default the one the pictures have in common.
+        source: JSON lines with `file` and `captions`.
+        root: The folder that the file names of the source start from.
 
     Raises:
         LabelFileError: the source is not of that form.
     """
-    source = Path(source)
-    said: dict[str, list[str]] = defaultdict(list)
+    said: dict[Path, list[str]] = {}
     try:
-        text = source.read_text(encoding="utf-8-sig")
-        if source.suffix.lower() == ".jsonl":
-            for line in filter(str.strip, text.split("\n")):
-                row = json.loads(line)
-                if not isinstance(captions := row.get("captions", []), list):
-                    raise LabelFileError(source, f"captions are a list of texts, not {captions!r:.80}")
-                said[_under(root, row["file"])].extend(map(str, captions))
-        else:
-            data: dict[str, Any] = json.loads(text)
-            names = names_by_id(source, "image", data["images"], "file_name")
-            for annotation in data["annotations"]:
-                said[_under(root, names[annotation["image_id"]])].append(str(annotation["caption"]))
+        for line in filter(str.strip, Path(source).read_text(encoding="utf-8-sig").split("\n")):
+            row = json.loads(line)
+            if not isinstance(captions := row.get("captions", []), list):
+                raise LabelFileError(source, f"captions are a list of texts, not {captions!r:.80}")
+            said[Path(root, row["file"])] = [str(caption) for caption in captions]
     except OSError as error:
         raise LabelFileError(source, f"cannot be read ({error.strerror or error})") from error
-    except LabelFileError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, LabelFileError):
+            raise
         raise LabelFileError(source, f"holds no captions ({error!r})") from error
-    return tuple(tuple(said[name]) for name in names_of(paths, root))
-
-
-def _under(root: str | Path | None, file: str) -> str:
-    return Path(file).as_posix() if root is None else names_of([Path(root, file)], root)[0]
+    return [said.get(path, []) for path in paths]
 
 
 def image_vectors(
@@ -102,7 +77,6 @@ def image_vectors(
     Raises:
         ImageError: a picture is not there or cannot be read.
         EncoderError: the encoder gave NaN or infinite values.
-        InvalidOption: the cache cannot be written to.
     """
 
     def encode() -> FloatArray:
@@ -117,60 +91,42 @@ def image_vectors(
     return _kept(cache, "vectors", encoder, paths, encode)
 
 
-def region_vectors(
+def tile_vectors(
     encoder: Encoder, paths: Sequence[Path], *, cache: str | Path | None = None, progress: Progress | None = None
 ) -> FloatArray:
-    """(n, r, d) vectors of the regions of pictures (`MANY_TILES`), kept like `image_vectors`."""
+    """(n, r, d) vectors of the tiles of pictures, kept like `image_vectors`."""
 
     def report(done: int) -> None:
         if progress is not None:
             progress(done, len(paths))
 
-    return _kept(
-        cache,
-        f"regions-{len(MANY_TILES)}",
-        encoder,
-        paths,
-        lambda: encode_regions(encoder, paths, tiles=MANY_TILES, progress=report),
-    )
+    return _kept(cache, "tiles", encoder, paths, lambda: encode_regions(encoder, paths, progress=report))
 
 
 def _kept(
     cache: str | Path | None, kind: str, encoder: Encoder, paths: Sequence[Path], make: Callable[[], FloatArray]
 ) -> FloatArray:
     """An array from the cache folder, or made and put there; only made where there is no such folder."""
-    name = f"{kind}-{_identity(encoder, paths)}"
-    if cache is None:
-        return _finite(encoder, make())
-    kept, draft = Path(cache, f"{name}.npy"), Path(cache, f"{name}.{os.getpid()}")
-    with contextlib.suppress(OSError, ValueError, EOFError, EncoderError):  # not there, or damaged
-        return _finite(encoder, np.asarray(np.load(kept), dtype=np.float32))
-    try:
+    kept = None if cache is None else Path(cache, f"{kind}-{_identity(encoder, paths)}.npy")
+    if kept is not None:
+        with contextlib.suppress(OSError, ValueError, EOFError):  # not there, or damaged
+            return np.asarray(np.load(kept), dtype=np.float32)
+    rows = make()
+    if not np.isfinite(rows).all():
+        raise EncoderError(f"encoder {encoder.encoder_id} gave NaN or infinite values for some pictures")
+    if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        draft.touch()
-    except OSError as error:
-        raise InvalidOption(f"cannot keep vectors in {cache}: {error}") from error
-    try:
-        rows = _finite(encoder, make())
+        draft = kept.with_suffix(f".{os.getpid()}")
         with open(draft, "wb") as stream:
             np.save(stream, rows)
         os.replace(draft, kept)
-    finally:
-        draft.unlink(missing_ok=True)
-    return rows
-
-
-def _finite(encoder: Encoder, rows: FloatArray) -> FloatArray:
-    if not np.isfinite(rows).all():
-        raise EncoderError(f"encoder {encoder.encoder_id} gave NaN or infinite values for some pictures")
     return rows
 
 
 def _identity(encoder: Encoder, paths: Sequence[Path]) -> str:
     """Of an encoder and of files as they are now."""
-    missing = [path for path in paths if not os.path.isfile(path)]
-    if missing:
-        raise ImageError(missing[0], f"there is no such picture ({len(missing)} of {len(paths)} are not there)")
-    found = [path.stat() for path in paths]
-    files = (f"{path}:{now.st_size}:{now.st_mtime_ns}" for path, now in zip(paths, found, strict=True))
+    try:
+        files = [f"{path}:{(now := path.stat()).st_size}:{now.st_mtime_ns}" for path in paths]
+    except OSError as error:
+        raise ImageError(error.filename, "there is no such picture") from error
     return hashlib.sha256("\n".join([encoder.encoder_id, *files]).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Results on disk: what was measured, by which command, with which versions, on which day."""
+"""Results as text for a terminal, and on disk: what was measured, by which command, with which versions, when."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from lcse_plugins.errors import InvalidOption
 
-__all__ = ["command_line", "finite_json", "read_result", "versions", "write_result"]
+__all__ = ["aligned", "finite_json", "number_text", "read_result", "write_result"]
 
 _PACKAGES = ("lcse-plugins", "numpy", "onnxruntime", "open_clip_torch", "qdrant-client")
 
@@ -44,9 +44,9 @@ def write_result(
     target.mkdir(parents=True, exist_ok=True)
     record = {
         "name": name,
-        "command": command or command_line(),
+        "command": command or shlex.join(["lcse", *sys.argv[1:]]),
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "versions": versions(),
+        "versions": _versions(),
         "encoder": encoder_id,
         "result": result,
     }
@@ -61,15 +61,6 @@ def write_result(
     return path
 
 
-def finite_json(value: Any) -> Any:
-    """The same JSON value, with None for NaN and infinities, which JSON does not know."""
-    if isinstance(value, Mapping):
-        return {key: finite_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite_json(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def read_result(path: str | Path) -> dict[str, Any]:
     """The record that `write_result` wrote.
 
@@ -80,17 +71,34 @@ def read_result(path: str | Path) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
         record["result"], record["command"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidOption(f"{path} is no result of a benchmark: {error!r}") from error
+        raise InvalidOption(f"{path} is not the result of a benchmark: {error!r}") from error
     return record
 
 
-def command_line() -> str:
-    """The command that runs, as a person would type it."""
-    return shlex.join(["lcse", *sys.argv[1:]])
+def finite_json(value: Any) -> Any:
+    """The same JSON value, with None for NaN and infinities, which JSON does not know."""
+    if isinstance(value, Mapping):
+        return {key: finite_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_json(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def versions() -> dict[str, str]:
-    """Python and the packages that figures depend on."""
+def number_text(value: float | None, form: str = ".1f") -> str:
+    """The number, or a dash where there is none."""
+    return "–" if value is None else f"{value:{form}}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as lines with columns as wide as their widest cell: the first to the left, the others to the right."""
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return "\n".join(
+        f"{row[0]:<{first}}" + "".join(f"{cell:>{width + 2}}" for cell, width in zip(row[1:], others, strict=True))
+        for row in rows
+    )
+
+
+def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:

@@ -15,6 +15,7 @@ import numpy as np
 
 from lcse_plugins.bench.metrics import spearman, standing_before
 from lcse_plugins.bench.photographs import Progress
+from lcse_plugins.bench.reports import aligned, number_text
 from lcse_plugins.bench.rivals import MODES
 from lcse_plugins.encoders.protocol import Encoder, FloatArray
 from lcse_plugins.errors import InvalidOption
@@ -56,6 +57,17 @@ class Retention:
             "correlation": dict(self.correlation),
             "correlation_all": dict(self.correlation_all),
         }
+
+    def to_text(self) -> str:
+        """Recall and rank correlation by mode, for a terminal."""
+        rows = [["", "R@1", "R@5", "R@10", "ρ without logic", "ρ all"]]
+        for mode, recall in self.recall.items():
+            alike = [number_text(self.correlation[mode], ".4f"), f"{self.correlation_all[mode]:.4f}"]
+            rows.append([mode, *map(number_text, recall.values()), *alike])
+        return (
+            f"{self.captions} captions, {self.constrained} of them with logic; percent, and ρ with plain similarity\n"
+            + aligned(rows)
+        )
 
 
 def measure_retention(

@@ -2,6 +2,8 @@
 
 For pairs of classes (a, b) each operator asks one query in English; the labels say which images answer it. Precision of
 the first ten, the area under the curve, and how many of the first ten show what was excluded are averaged over queries.
+The default mode's lead over each rival comes with a paired bootstrap interval: queries are drawn anew, operator by
+operator, and both sides are judged on the same draw.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from lcse_plugins.bench.metrics import area_under_curve, best_first, precision_at
 from lcse_plugins.bench.photographs import Progress
 from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, operator_answers, operator_tree, phrase
+from lcse_plugins.bench.reports import aligned
 from lcse_plugins.bench.rivals import Ranker
 from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.errors import InvalidOption
@@ -25,9 +28,13 @@ from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, read_with
 from lcse_plugins.query import Query, canonical, ordered
 
-__all__ = ["Figures", "Question", "RetrievalReport", "draw_questions", "measure_retrieval"]
+__all__ = ["Figures", "Lead", "Question", "RetrievalReport", "draw_questions", "measure_retrieval"]
 
 FIRST = 10
+DRAWS = 2_000
+"""Bootstrap draws behind an interval."""
+
+OURS = "anchored"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,17 +72,29 @@ class Figures:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """How far the default mode is ahead of a rival, in points, with the 95 % interval of a paired bootstrap."""
+
+    precision: float
+    precision_interval: tuple[float, float]
+    auc: float
+    auc_interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class RetrievalReport:
     """The comparison.
 
     Attributes:
         figures: ranker → operator, or `mean` over operators → figures.
+        leads: rival → the default mode's lead over it.
         questions: operator → number of queries.
         misread: queries that the parser read otherwise than they were meant.
         images: size of the collection.
     """
 
     figures: Mapping[str, Mapping[str, Figures]]
+    leads: Mapping[str, Lead]
     questions: Mapping[str, int]
     misread: tuple[str, ...]
     images: int
@@ -95,7 +114,30 @@ class RetrievalReport:
             "questions": dict(self.questions),
             "misread": list(self.misread),
             "rows": self.rows(),
+            "leads": {rival: asdict(lead) for rival, lead in self.leads.items()},
         }
+
+    def to_text(self) -> str:
+        """P@10 / AUC by operator, violations, and the leads, for a terminal."""
+        columns = [*self.questions, "mean"]
+        rows = [["", *columns, "violations"]]
+        for ranker, per in self.figures.items():
+            cells = [f"{per[c].precision:.1f}/{per[c].auc:>5.1f}" for c in columns]
+            wrong = per["mean"].violations
+            rows.append([ranker, *cells, "" if wrong is None else f"{wrong:.1f}%"])
+        lines = [
+            f"{self.images} images, {sum(self.questions.values())} queries; P@10 / AUC in percent; "
+            "violations: of the first ten, how many show what was excluded",
+            aligned(rows),
+        ]
+        if self.leads:
+            lines += ["", f"lead of {OURS}, in points, with 95 % intervals"]
+            lines.append(
+                aligned([["over", "P@10", "AUC"], *([rival, *_told(lead)] for rival, lead in self.leads.items())])
+            )
+        if self.misread:
+            lines.append(f"the parser read {len(self.misread)} queries otherwise: {'; '.join(self.misread[:5])}")
+        return "\n".join(lines)
 
 
 def draw_questions(images: LabelledImages, *, pairs: int = 250, fewest: int = 5, seed: int = 0) -> list[Question]:
@@ -155,19 +197,27 @@ def measure_retrieval(
         parser: Reads the English of the questions.
         progress: Called with (done, total).
     """
-    found: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
+    found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     misread = []
     for done, question in enumerate(questions, start=1):
         parse = read_with(parser, question.text)
         if ordered(canonical(parse.query)) != ordered(canonical(question.tree)):
             misread.append(question.text)
         for name, rank in rankers.items():
-            found[name, question.operator].append(_judge(rank, parse, question))
+            found[name].append(_judge(rank, parse, question))
         if progress is not None:
             progress(done, len(questions))
-    counts = {op: sum(q.operator == op for q in questions) for op in dict.fromkeys(q.operator for q in questions)}
-    figures = {name: _figures({op: found[name, op] for op in counts}, questions) for name in rankers}
-    return RetrievalReport(figures, counts, tuple(misread), len(questions[0].relevant))
+    operators = np.array([question.operator for question in questions])
+    counts = {operator: int((operators == operator).sum()) for operator in dict.fromkeys(operators.tolist())}
+    tables = {name: 100.0 * np.array(values) for name, values in found.items()}
+    excluding = {question.operator for question in questions if question.excluded.any()}
+    figures = {name: _figures(table, operators, excluding) for name, table in tables.items()}
+    leads = {
+        rival: _lead(tables[OURS] - table, operators)
+        for rival, table in tables.items()
+        if OURS in tables and not rival.startswith(OURS)
+    }
+    return RetrievalReport(figures, leads, counts, tuple(misread), len(questions[0].relevant))
 
 
 def _judge(
@@ -181,13 +231,11 @@ def _judge(
     )
 
 
-def _figures(
-    found: Mapping[str, Sequence[tuple[float, float, float]]], questions: Sequence[Question]
-) -> dict[str, Figures]:
-    excluding = {question.operator for question in questions if question.excluded.any()}
+def _figures(table: NDArray[np.float64], operators: NDArray[np.str_], excluding: set[str]) -> dict[str, Figures]:
+    """Operator → the means of its (n, 3) rows, and `mean`, in which every operator weighs the same."""
     figures = {}
-    for operator, values in found.items():
-        precision, auc, violations = (100.0 * float(x) for x in np.mean(values, axis=0))
+    for operator in dict.fromkeys(operators.tolist()):
+        precision, auc, violations = map(float, table[operators == operator].mean(axis=0))
         figures[operator] = Figures(precision, auc, violations if operator in excluding else None)
     strict = [f.violations for f in figures.values() if f.violations is not None]
     figures["mean"] = Figures(
@@ -196,6 +244,27 @@ def _figures(
         float(np.mean(strict)) if strict else None,
     )
     return figures
+
+
+def _lead(differences: NDArray[np.float64], operators: NDArray[np.str_]) -> Lead:
+    """The mean lead over operators of (n, 3) paired differences, and where 95 % of the draws lie."""
+    rng = np.random.default_rng(0)
+    draws, centre = np.zeros((DRAWS, 2)), np.zeros(2)
+    names = list(dict.fromkeys(operators.tolist()))
+    for operator in names:
+        rows = differences[operators == operator, :2]
+        chosen = rng.integers(0, len(rows), (DRAWS, len(rows)))
+        draws += rows[chosen].mean(axis=1) / len(names)
+        centre += rows.mean(axis=0) / len(names)
+    low, high = np.percentile(draws, [2.5, 97.5], axis=0)
+    return Lead(float(centre[0]), (float(low[0]), float(high[0])), float(centre[1]), (float(low[1]), float(high[1])))
+
+
+def _told(lead: Lead) -> list[str]:
+    return [
+        f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
+        for value, (low, high) in ((lead.precision, lead.precision_interval), (lead.auc, lead.auc_interval))
+    ]
 
 
 def _excluded(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:

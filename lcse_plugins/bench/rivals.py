@@ -12,7 +12,7 @@ from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.query import canonical, leaves
 from lcse_plugins.retrieval.pool import VectorPool
-from lcse_plugins.retrieval.tiles import FEW_TILES, RegionPool
+from lcse_plugins.retrieval.tiles import RegionPool
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import ScoringConfig
@@ -24,16 +24,13 @@ Ranker: TypeAlias = Callable[[Parse], NDArray[np.floating]]
 
 MODES: Mapping[str, ScoringConfig] = {
     "holistic": ScoringConfig(mode="holistic"),
-    "lcse": ScoringConfig(mode="lcse", holistic="query"),
-    "lcse, affirmative text": ScoringConfig(mode="lcse", holistic="affirmative"),
-    "lcse, canonical text": ScoringConfig(mode="lcse", holistic="canonical"),
+    "lcse": ScoringConfig(mode="lcse"),
     "factored": ScoringConfig(mode="factored"),
     "routed": ScoringConfig(mode="routed"),
+    "anchored, power mean": ScoringConfig(mode="anchored", aggregator="power"),
     "anchored": ScoringConfig(mode="anchored"),
-    "anchored, canonical text": ScoringConfig(mode="anchored", holistic="canonical"),
-    "anchored, minmax": ScoringConfig(mode="anchored", aggregator="minmax"),
 }
-"""Name in reports → how it scores."""
+"""Name in reports → how it scores; the last is the default."""
 
 
 def make_rankers(
@@ -42,7 +39,7 @@ def make_rankers(
     *,
     calibration: Calibration | None = None,
     modes: Mapping[str, ScoringConfig] = MODES,
-    regions: FloatArray | None = None,
+    tiles: FloatArray | None = None,
 ) -> dict[str, Ranker]:
     """Every way of scoring (n, d) image vectors, by name.
 
@@ -51,7 +48,7 @@ def make_rankers(
         vectors: (n, d) unit rows.
         calibration: μ and β; by default the encoder's preset.
         modes: Our own ways; the rivals from other tools are always among them.
-        regions: (n, r, d) vectors of regions, `FEW_TILES` first; `anchored` then also runs with those and with all.
+        tiles: (n, r, d) vectors of the images' tiles; `anchored` then also runs with them.
     """
     rankers: dict[str, Ranker] = {
         "subtraction": lambda parse: subtraction(parse, encoder, vectors),
@@ -60,20 +57,16 @@ def make_rankers(
     for name, config in modes.items():
         scorer = LogicScorer(encoder, calibration=calibration, config=config)
         rankers[name] = _mode_ranker(scorer, VectorPool(vectors))
-    if regions is not None:
-        scorer = LogicScorer(encoder, calibration=calibration, config=MODES["anchored"])
-        for count in sorted({len(FEW_TILES), regions.shape[1]}):
-            pool = RegionPool.fitted(encoder, vectors, regions[:, :count])
-            rankers[f"anchored, {1 + count} views"] = _mode_ranker(scorer, pool)
+    if tiles is not None:
+        scorer = LogicScorer(encoder, calibration=calibration)
+        rankers["anchored, tiles"] = _mode_ranker(scorer, RegionPool.fitted(encoder, vectors, tiles))
     return rankers
 
 
 def _mode_ranker(scorer: LogicScorer, pool: VectorPool) -> Ranker:
-    everything = slice(0, len(pool))
-
     def rank(parse: Parse) -> NDArray[np.floating]:
         encoded = scorer.encode(parse)
-        return encoded.score_similarities(pool.similarities(encoded, everything))[0]
+        return encoded.score_similarities(pool.similarities(encoded, slice(0, len(pool))))[0]
 
     return rank
 
@@ -87,7 +80,7 @@ def subtraction(parse: Parse, encoder: Encoder, vectors: FloatArray) -> NDArray[
 def best_score(parse: Parse, encoder: Encoder, vectors: FloatArray) -> NDArray[np.floating]:
     """(n,) Qdrant's recommendation by `best_score`, with concepts as positive and negative examples.
 
-    The nearest positive example gives the score where it is nearer than every negative one; elsewhere the nearest
+    The nearest positive example gives the score where it is nearer than every negative one. Elsewhere the nearest
     negative example does, and counts against the image.
     """
     names, signs = _signed(parse)

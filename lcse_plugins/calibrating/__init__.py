@@ -1,1 +1,1 @@
-"""Fitting the numbers of an encoder."""
+"""Fitting μ and β of an encoder: with labelled images, or without labels."""

@@ -5,11 +5,14 @@ objective is the paper's: for one image, the query that is true must score highe
 `retrieval` objective is what a user sees: among all images, those for which a query is true must rank above the others
 (area under the ROC curve). Pairwise accuracy fixes μ well and hardly tells β. The retrieval objective tells β, but
 hardly minds a μ that is far too high, where nothing counts as seen: among values of μ that serve it nearly alike,
-pairwise accuracy chooses.
+pairwise accuracy chooses. Where β has no part, as in the default mode, the middle of the grid is taken.
+
+The presence curve is another fit of the same labels: how often a concept is there at a given similarity.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -19,11 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from lcse_plugins.calibrating.operator_tests import OperatorTest, operator_tests, pairwise_accuracy, retrieval_auc
 from lcse_plugins.errors import CalibrationError, InvalidOption
-from lcse_plugins.scoring.arguments import check_count, is_whole
-from lcse_plugins.scoring.calibration import Calibration
+from lcse_plugins.scoring.arguments import check_choice, check_count, is_whole
+from lcse_plugins.scoring.calibration import Calibration, PresenceCurve
 from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
+from lcse_plugins.scoring.evidence import probability
 
-__all__ = ["GRID_BETA", "NEAR_BEST", "CalibrationFit", "Objective", "fit_calibration"]
+__all__ = ["GRID_BETA", "NEAR_BEST", "CalibrationFit", "Objective", "fit_calibration", "fit_presence"]
 
 Objective = Literal["pairwise", "retrieval"]
 
@@ -36,6 +40,9 @@ SAME = 1e-9
 NEAR_BEST = 0.005
 """How far below its best the retrieval objective may lie for pairwise accuracy to choose μ: half a point."""
 
+FEWEST_LABELS = 10
+"""Concepts shown, and not shown, that a presence curve needs at least."""
+
 _Floats: TypeAlias = NDArray[np.float64]
 _Booleans: TypeAlias = NDArray[np.bool_]
 
@@ -45,7 +52,7 @@ class CalibrationFit:
     """The outcome of a grid search.
 
     Attributes:
-        calibration: The best μ and β.
+        calibration: The best μ and β, and the presence curve where the labels allow one.
         accuracy: What the objective gave for them, in [0, 1].
         per_operator: The same for each operator.
         mus: (a,) μ of the grid.
@@ -113,8 +120,7 @@ def fit_calibration(
         raise InvalidOption(f"near_best is not negative, not {near_best!r}")
     if config.mode == "holistic":
         raise InvalidOption("mode holistic uses neither μ nor β; fit for another")
-    if objective not in get_args(Objective):
-        raise InvalidOption(f"unknown objective {objective!r}; choose one of {', '.join(get_args(Objective))}")
+    check_choice("objective", objective, get_args(Objective))
     low, high = np.percentile(table, [1, 99])
     grid_mu = np.linspace(low, high, GRID_MU_STEPS) if mus is None else np.asarray(mus, dtype=np.float64)
     grid_beta = np.asarray(betas, dtype=np.float64)
@@ -129,13 +135,50 @@ def fit_calibration(
         i, _ = _middle_of_best(accuracy.mean(axis=2))
         j = _middle(mean[i] >= mean[i].max() - SAME)
     return CalibrationFit(
-        calibration=Calibration(mu=float(grid_mu[i]), beta=float(grid_beta[j]), encoder_id=encoder_id),
+        calibration=Calibration(
+            mu=float(grid_mu[i]),
+            beta=float(grid_beta[j]),
+            encoder_id=encoder_id,
+            presence=fit_presence(table, truth),
+        ),
         accuracy=float(mean[i, j]),
         per_operator={name: float(value) for name, value in zip(tests, quality[i, j], strict=True)},
         mus=grid_mu,
         betas=grid_beta,
         table=mean,
     )
+
+
+def fit_presence(similarities: ArrayLike, labels: ArrayLike) -> PresenceCurve | None:
+    """The logistic curve of "is it there?" over all images and concepts; None where the labels do not tell one.
+
+    Fitted by Newton's method to targets a little inside 0 and 1, so that labels which similarity tells apart perfectly
+    give a finite curve. It holds for concepts about as common as those labelled.
+
+    Args:
+        similarities: (n_images, n_concepts) concept similarities.
+        labels: (n_images, n_concepts) whether the image shows the concept.
+    """
+    table, truth = _checked(similarities, labels)
+    x, shown = table.ravel(), truth.ravel()
+    there, absent = int(shown.sum()), int((~shown).sum())
+    if min(there, absent) < FEWEST_LABELS:
+        return None
+    middle, spread = float(x.mean()), float(x.std())
+    if spread < SAME:
+        return None
+    design = np.stack([np.ones_like(x), (x - middle) / spread], axis=1)
+    target = np.where(shown, (there + 1) / (there + 2), 1 / (absent + 2))
+    found = np.array([math.log(there / absent), 0.0])
+    for _ in range(50):
+        chance = probability(design @ found)
+        weight = np.maximum(chance * (1.0 - chance), 1e-9)
+        step = np.linalg.solve((design * weight[:, None]).T @ design, design.T @ (target - chance))
+        found += step * min(1.0, 2.0 / float(np.abs(step).max(initial=1e-12)))
+        if np.abs(step).max() < 1e-10:
+            break
+    slope = float(found[1]) / spread
+    return PresenceCurve(float(found[0]) - slope * middle, slope) if slope > 0 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +210,8 @@ class _Grid:
 def _middle_of_best(table: _Floats) -> tuple[int, int]:
     """The cell in the middle of the plateau that cannot be told from the best."""
     best = table >= table.max() - SAME
-    column = int(np.argmax(best.sum(axis=0)))
+    counts = best.sum(axis=0)
+    column = _middle(counts == counts.max())
     return _middle(best[:, column]), column
 
 

@@ -9,33 +9,62 @@ from __future__ import annotations
 import io
 import os
 import sys
+from difflib import get_close_matches
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from lcse_plugins import __version__
-from lcse_plugins.cli.lazy_group import LazyGroup
-from lcse_plugins.cli.messages import printable
+from lcse_plugins.cli.options import printable
 from lcse_plugins.errors import LcseError
 
-__all__ = ["cli", "main"]
+__all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
-    "demo": ("lcse_plugins.cli.demo:demo", "Show it on real photographs, with no set-up."),
+    "demo": ("lcse_plugins.cli.demo:demo", "Show it on photographs that come with it."),
+    "serve": ("lcse_plugins.cli.serve:serve", "Open a page to search a folder with, on this machine only."),
+    "search": ("lcse_plugins.cli.search:search", "Rank the pictures of a folder by a query."),
     "index": ("lcse_plugins.cli.index:index", "Encode a folder of pictures, or bring its index up to date."),
-    "search": ("lcse_plugins.cli.search:search", "Rank the pictures of an index by a query."),
     "explain": ("lcse_plugins.cli.explain:explain", "Show the arithmetic of one picture's score."),
     "parse": ("lcse_plugins.cli.parse:parse", "Show how a query is read."),
-    "calibrate": ("lcse_plugins.cli.calibrate:calibrate", "Fit μ and β for an encoder on labelled pictures."),
+    "calibrate": ("lcse_plugins.cli.calibrate:calibrate", "Fit a calibration for an encoder on labelled pictures."),
     "encoders": ("lcse_plugins.cli.encoders:encoders", "List the encoders."),
-    "bench": ("lcse_plugins.bench.cli:bench", "Measure quality and speed."),
+    "bench": ("lcse_plugins.bench.cli:bench", "Measure an encoder with this method on your own pictures."),
 }
+"""Name of a command → where it is, and what it does."""
+
+
+class _Commands(click.Group):
+    """Lists its commands from the table and imports one when it is called; guesses one that is misspelt."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, n=1, cutoff=0.5)
+            guess = f"did you mean `lcse {near[0]}`?" if near else "`lcse --help` lists them all."
+            raise click.UsageError(f"there is no command {printable(args[0])!r}; {guess}", ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 @click.command(
-    cls=LazyGroup,
-    table=COMMANDS,
-    epilog="Example: lcse index photos --out photos.lcse && lcse search photos.lcse 'a street but no cars'",
+    cls=_Commands,
+    epilog="Example: lcse search ~/Pictures 'a street but no cars'",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="lcse")

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they build."""
+"""What the commands share: options, what they build, and how things are printed."""
 
 from __future__ import annotations
 
@@ -8,25 +8,32 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, get_args
+from unicodedata import category
 
 import click
 
 from lcse_plugins.errors import InvalidOption, QueryError
-from lcse_plugins.scoring.config import DEFAULT_CONFIG, Aggregator, HolisticText, Mode, ScoringConfig
+from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode
 
 if TYPE_CHECKING:
     from lcse_plugins.encoders import Encoder
+    from lcse_plugins.errors import ImageError
+    from lcse_plugins.parsing.result import Parse
     from lcse_plugins.scorer import LogicScorer
 
 __all__ = [
-    "check_folder",
+    "QueryCommand",
     "encoder_option",
     "file_to_write",
     "json_option",
     "load",
     "make_scorer",
+    "naming",
     "print_each",
     "print_json",
+    "print_left_out",
+    "print_notes",
+    "printable",
     "progress_bar",
     "query_lines",
     "scoring_options",
@@ -41,42 +48,55 @@ encoder_option = click.option(
 
 
 def scoring_options(command: F) -> F:
-    """`--mode`, `--holistic`, `--aggregator`, `--calibration` and `--encoder`."""
+    """`--mode`, `--calibration` and `--encoder`."""
+    modes = click.Choice(get_args(Mode))
     for option in (
         encoder_option,
-        click.option("--calibration", type=click.Path(path_type=Path), metavar="FILE", help="μ and β, as JSON."),
-        click.option(
-            "--aggregator",
-            type=click.Choice(get_args(Aggregator)),
-            default=DEFAULT_CONFIG.aggregator,
-            show_default=True,
-            help="How concepts combine.",
-        ),
-        click.option(
-            "--holistic",
-            type=click.Choice(get_args(HolisticText)),
-            default=DEFAULT_CONFIG.holistic,
-            show_default=True,
-            help="Which text gives the plain similarity.",
-        ),
-        click.option(
-            "--mode",
-            type=click.Choice(get_args(Mode)),
-            default=DEFAULT_CONFIG.mode,
-            show_default=True,
-            help="How the score is made.",
-        ),
+        click.option("--calibration", type=click.Path(path_type=Path), metavar="FILE", help="From `lcse calibrate`."),
+        click.option("--mode", type=modes, default=DEFAULT_CONFIG.mode, show_default=True, help="How scores are made."),
     ):
         command = option(command)
     return command
 
 
-def file_to_write(*names: str, refusal: type[Exception] = InvalidOption, **options: Any) -> Callable[[F], F]:
-    """An option for a file; one that could not be written is refused now, not after the work."""
+def load(name: str) -> Encoder:
+    """The encoder of that name."""
+    from lcse_plugins.encoders.registry import load_encoder
+
+    return load_encoder(name)
+
+
+def make_scorer(encoder: str, mode: Mode, calibration: Path | None) -> LogicScorer:
+    """The scorer that the shared options describe."""
+    from lcse_plugins.scorer import LogicScorer
+
+    return LogicScorer(load(encoder), calibration=calibration, mode=mode)
+
+
+class QueryCommand(click.Command):
+    """A command that takes a query: says how to give one that begins with a dash, or has several words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; of what cannot be understood, say how it is given if it is meant as a query."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name.startswith("--"):
+                raise
+            message = f"{error.message.rstrip('.')}; a query that begins with a dash goes last, after --"
+            raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
+        except click.UsageError as error:
+            if type(error) is not click.UsageError:  # which is of arguments that are left over
+                raise
+            raise click.UsageError(f"{error.message.rstrip('.')}; put the query in quotes", ctx=ctx) from None
+
+
+def file_to_write(*names: str, **options: Any) -> Callable[[F], F]:
+    """An option for a file; one in a folder that is not there is refused now, not after the work."""
 
     def check(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-        if path is not None and not path.exists():
-            check_folder(path.parent, refusal)
+        if path is not None and not path.parent.is_dir():
+            raise InvalidOption(f"cannot write {path}: there is no folder {path.parent}")
         return path
 
     kind = click.Path(path_type=Path, dir_okay=False, writable=True)
@@ -89,22 +109,7 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is not None:
-            raise
         raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def check_folder(folder: Path, refusal: type[Exception]) -> None:
-    """Refuse a folder that is missing, or that one may not write to."""
-    import tempfile
-
-    if not folder.is_dir():
-        raise refusal(f"cannot write to the folder {folder}: there is no folder {folder}")
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise refusal(f"cannot write to the folder {folder}: {error.strerror or error}") from error
 
 
 def query_lines(stream: TextIO) -> Iterator[str]:
@@ -116,7 +121,7 @@ def query_lines(stream: TextIO) -> Iterator[str]:
     try:
         for line in stream:
             if line.strip():
-                yield line.rstrip("\r\n")
+                yield line.strip()
     except UnicodeDecodeError as error:
         raise QueryError(f"{stream.name} is not UTF-8 text; save it as UTF-8, one query a line") from error
 
@@ -148,24 +153,24 @@ def print_json(value: object) -> None:
     click.echo(line)
 
 
-def load(name: str) -> Encoder:
-    """The encoder of that name."""
-    from lcse_plugins.encoders.registry import load_encoder
-
-    return load_encoder(name)
-
-
-def make_scorer(
-    encoder: str, mode: Mode, holistic: HolisticText, aggregator: Aggregator, calibration: Path | None
-) -> LogicScorer:
-    """The scorer that the shared options describe."""
-    from lcse_plugins.scorer import LogicScorer
-
-    return LogicScorer(
-        load(encoder),
-        calibration=calibration,
-        config=ScoringConfig(mode=mode, holistic=holistic, aggregator=aggregator),
+def printable(name: object) -> str:
+    """A name as text in which whatever could steer the terminal is escaped; spaces of any kind stay."""
+    return "".join(
+        letter if letter.isprintable() or category(letter) == "Zs" else letter.encode("unicode_escape").decode()
+        for letter in str(name)
     )
+
+
+def print_notes(parse: Parse) -> None:
+    """Print what a person should know about how the query was read, on standard error."""
+    for note in (*parse.notes, *filter(None, [parse.error])):
+        click.secho(f"note: {printable(note)}", fg="yellow", err=True)
+
+
+def print_left_out(errors: Iterable[ImageError]) -> None:
+    """Print what could not be used and why, on standard error."""
+    for error in errors:
+        click.secho(f"left out {printable(error)}", fg="yellow", err=True)
 
 
 @contextmanager

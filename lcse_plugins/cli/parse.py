@@ -6,10 +6,8 @@ from typing import TextIO
 
 import click
 
-from lcse_plugins.cli.options import json_option, print_each, print_json, query_lines
-from lcse_plugins.cli.query_command import QueryCommand
+from lcse_plugins.cli.options import QueryCommand, json_option, print_each, print_json, printable, query_lines
 from lcse_plugins.parsing.grammar import parse as grammar
-from lcse_plugins.parsing.result import Parse
 from lcse_plugins.query import canonical, draw
 
 __all__ = ["parse"]
@@ -22,20 +20,25 @@ __all__ = ["parse"]
 )
 @json_option
 def parse(query: str | None, stream: TextIO | None, as_json: bool) -> None:
-    """Show the tree of QUERY, and what a person should know about how it was read."""
+    """Show the tree of QUERY, whether the reading is sure, and what a person should know about it."""
     if (query is None) == (stream is None):
         raise click.UsageError("give one QUERY, or --file with one query a line")
     if stream is not None:
         print_each(query_lines(stream), lambda text: grammar.read(text).to_json())
-    elif as_json:
-        print_json(grammar.read(query or "").to_json())
-    else:
-        _show(grammar.read(query or ""))
-
-
-def _show(reading: Parse) -> None:
-    click.echo(draw(canonical(reading.query)))
+        return
+    reading = grammar.read(query or "")
+    if as_json:
+        print_json(reading.to_json())
+        return
+    click.echo(printable_lines(draw(canonical(reading.query))))
     if not reading.constrained:
         click.secho("no logic in it: ranked by plain similarity", dim=True)
     for note in reading.notes:
-        click.secho(f"note: {note}", fg="yellow")
+        click.secho(f"note: {printable(note)}", fg="yellow")
+    if not reading.sure:
+        click.secho("not sure of this reading", fg="yellow")
+
+
+def printable_lines(text: str) -> str:
+    """A drawing with whatever could steer the terminal escaped, line by line."""
+    return "\n".join(map(printable, text.split("\n")))

@@ -1,72 +1,84 @@
-"""`lcse search`: the pictures of an index, ranked by a query."""
+"""`lcse search`: the pictures of a folder, ranked by a query."""
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from lcse_plugins.cli.messages import print_notes, printable
+from lcse_plugins.cli.folders import open_pictures
 from lcse_plugins.cli.options import (
+    QueryCommand,
     file_to_write,
     json_option,
     make_scorer,
     naming,
     print_each,
     print_json,
+    print_notes,
+    printable,
     query_lines,
     scoring_options,
 )
-from lcse_plugins.cli.query_command import QueryCommand, check_order
 
 if TYPE_CHECKING:
     from lcse_plugins.index import ImageIndex
     from lcse_plugins.scorer import LogicScorer
-    from lcse_plugins.scoring.results import Ranking
+    from lcse_plugins.scoring.results import Ranked, Ranking
 
-__all__ = ["search", "show_ranking"]
+__all__ = ["reason_in_colour", "search"]
 
 
 @click.command(
-    cls=QueryCommand,
-    epilog="Example: lcse search pictures.lcse 'a kitchen but no microwave' -k 5 --html kitchen.html",
+    cls=QueryCommand, epilog="Example: lcse search ~/Pictures 'a kitchen but no microwave' -k 5 --html kitchen.html"
 )
-@click.argument("index_path", metavar="INDEX", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("query", required=False)
 @click.option("-k", "limit", type=click.IntRange(1), default=10, show_default=True, help="How many pictures.")
-@click.option(
-    "--queries", type=click.File(encoding="utf-8-sig"), metavar="FILE", help="One query a line; prints JSON lines."
-)
+@click.option("--queries", type=click.File(encoding="utf-8-sig"), metavar="FILE", help="One query a line; prints JSON.")
 @click.option("--min-truth", type=click.FloatRange(0, 1), help="Leave out pictures for which the query holds less.")
-@file_to_write("--html", metavar="FILE", help="Write a picture report.")
+@click.option("--since", metavar="DATE", help="Only pictures taken from then on, such as 2024 or 2024-05-01.")
+@click.option("--until", metavar="DATE", help="Only pictures taken up to then.")
+@click.option("--paths", is_flag=True, help="Print the paths of what satisfies the query, one a line, to be piped.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where the index goes; by default a cache folder.")
+@file_to_write("--html", metavar="FILE", help="Write the page with this answer inside.")
 @scoring_options
 @json_option
 def search(
-    index_path: Path,
+    folder: Path,
     query: str | None,
     limit: int,
     queries: TextIO | None,
     min_truth: float | None,
+    since: str | None,
+    until: str | None,
+    paths: bool,
+    out: Path | None,
     html: Path | None,
     as_json: bool,
     **scoring: Any,
 ) -> None:
-    """Rank the pictures of INDEX by QUERY: plain English, or AND, OR, NOT, parentheses and "quotes"."""
-    from lcse_plugins.index import ImageIndex
+    """Rank the pictures in FOLDER by QUERY: plain English, or AND, OR, NOT, parentheses and "quotes".
+
+    FOLDER holds pictures, which are indexed first if need be, or is an index that `lcse index` made.
+    """
+    from lcse_plugins.index import is_index
 
     if (query is None) == (queries is None):
         raise click.UsageError("give one QUERY, or --queries with one query a line")
-    if html is not None and query is None:
-        raise click.UsageError("--html goes with one QUERY")
-    check_order(index_path, query)
-    texts = [] if queries is None else [line.strip() for line in query_lines(queries)]
+    if query is None and (html is not None or paths):
+        raise click.UsageError("--html and --paths go with one QUERY")
+    if query and not folder.exists() and (is_index(query) or Path(query).is_dir()):
+        raise click.UsageError("FOLDER comes first, then QUERY")
+    texts = [] if queries is None else list(query_lines(queries))
     scorer = make_scorer(**scoring)
-    index = ImageIndex.open(index_path, encoder=scorer.encoder)
+    if query is not None:
+        scorer.read(query)  # refused before pictures are indexed for it
+    index = open_pictures(folder, scorer.encoder, out=out).between(since, until)
 
     def found(text: str) -> Ranking:
-        return scorer.search(text, index, limit=limit, min_truth=min_truth)
+        return scorer.rank(text, index, limit=limit, min_truth=min_truth)
 
     if query is None:
         print_each(texts, lambda text: _as_json(found(text)))
@@ -74,10 +86,15 @@ def search(
     ranking = found(query)
     if as_json:
         print_json(_as_json(ranking))
-    elif len(index):
-        show_ranking(ranking)
+    elif paths:
+        for result in ranking:
+            if result.satisfies:
+                click.echo(str(result.candidate.payload))
+    elif not len(index):
+        click.echo("there are no pictures of that time" if since or until else "the index holds no pictures")
     else:
-        click.echo(f"the index {index_path} holds no picture that can be used; `lcse index` says why")
+        _show(ranking, len(index))
+        print_notes(ranking.parse)
     if html is not None:
         _write_report(html, ranking, scorer, index, limit)
 
@@ -89,38 +106,43 @@ def _as_json(ranking: Ranking) -> dict[str, Any]:
     return report
 
 
-def show_ranking(ranking: Ranking) -> None:
-    """Print a ranking, aligned: place, picture, score and the reason."""
-    names = [printable(result.id) for result in ranking]
-    width = max(map(len, names), default=0)
-    for place, (name, result) in enumerate(zip(names, ranking, strict=True), start=1):
-        reasons = "  ".join(
-            click.style(f"{item.label} {item.probability:.2f}", fg="green" if item.fits else "red")
-            for item in result.evidence
-        )
-        sign = "+" if result.correction >= 0 else "-"
-        click.echo(
-            f"{place:>3}  {name:<{width}}  {result.score:7.3f} = {result.holistic:6.3f} {sign} "
-            f"{abs(result.correction):.3f}  truth {result.truth:.2f}  {reasons}"
-        )
-    if not ranking:
-        click.echo("no picture satisfies the query far enough; lower --min-truth")
-    print_notes(ranking.parse)
+def _show(ranking: Ranking, pictures: int) -> None:
+    """Print a ranking: what satisfies the query, then the nearest; the path alone in the last column."""
+    click.secho(f"{printable(ranking.parse.text)}  ({pictures} pictures)", bold=True)
+    width = max((len(result.reason) for result in ranking), default=0)
+    held = [result for result in ranking if result.satisfies]
+    for result in held:
+        _show_one(result, width)
+    if ranking:
+        click.secho(ranking.summary, fg="green" if held else "yellow")
+    else:
+        click.secho("No picture satisfies the query far enough; lower --min-truth.", fg="yellow")
+    for result in ranking:
+        if not result.satisfies:
+            _show_one(result, width)
+
+
+def _show_one(result: Ranked, width: int) -> None:
+    padding = " " * (width - len(result.reason))
+    click.echo(f"  {reason_in_colour(result)}{padding}  {printable(result.candidate.payload)}")
+
+
+def reason_in_colour(result: Ranked) -> str:
+    """`dog: clear · person: likely`, with what speaks against a picture that does not satisfy the query in red."""
+    return " · ".join(
+        click.style(item.seen, fg=None if item.fits or result.satisfies else "red") for item in result.evidence
+    )
 
 
 def _write_report(html: Path, ranking: Ranking, scorer: LogicScorer, index: ImageIndex, limit: int) -> None:
-    from lcse_plugins.cli.report import Comparison, write_report
+    from lcse_plugins.cli.page.report import Comparison, write_report
     from lcse_plugins.scorer import LogicScorer
-    from lcse_plugins.scoring.config import ScoringConfig
 
-    plain = LogicScorer(scorer.encoder, calibration=scorer.calibration, config=ScoringConfig(mode="holistic"))
-    before = plain.search(ranking.parse.text, index, limit=limit)
+    query = ranking.parse.text
+    plain = LogicScorer.of(scorer, mode="holistic").rank(query, index, limit=limit)
     with naming(html):
-        write_report(html, [Comparison(plain=before, logical=ranking, shown=limit)])
-    click.echo(f"wrote {html}", err=True)
-    pictures = {result.candidate.payload for result in (*before, *ranking)}
-    missing = sum(not picture.is_file() for picture in pictures)
+        missing = write_report(html, [Comparison(encoded=scorer.encode(query), logical=ranking, plain=plain)])
+    click.echo(f"wrote {printable(html)}", err=True)
     if missing:
-        advice = f"if their folder moved, `lcse index NEWFOLDER --out {shlex.quote(str(index.path))}` mends it"
-        warning = f"{missing} of {len(pictures)} pictures are not there and could not be shown; {advice}"
-        click.secho(f"note: {printable(warning)}", fg="yellow", err=True)
+        warning = f"{missing} pictures could not be shown; if their folder moved, index it anew"
+        click.secho(f"note: {warning}", fg="yellow", err=True)

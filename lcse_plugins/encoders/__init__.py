@@ -1,8 +1,7 @@
-"""Encoders, and safe image loading.
+"""Texts and pictures to vectors.
 
-`protocol` says what an encoder is, `registry` finds one by name. `starter` is the one that ships with the package,
-`open_clip` any open_clip model (`checkpoints` reads local weights). `images` loads pictures safely, `colours` makes
-their pixels RGB, `ahead` does such work in threads ahead of whoever takes the results.
+`protocol` says what an encoder is and checks one, `registry` finds one by name. `starter` ships with the package,
+`open_clip` takes any open_clip model. `telemetry` keeps their libraries quiet, `batches` works ahead in threads.
 """
 
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource, concept_vectors

@@ -7,13 +7,13 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-__all__ = ["Recent"]
+__all__ = ["LruCache"]
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class Recent(Generic[Key, Value]):
+class LruCache(Generic[Key, Value]):
     """The values used last, `size` of them at most. Safe to share between threads; a copy begins empty."""
 
     def __init__(self, size: int) -> None:
@@ -24,7 +24,7 @@ class Recent(Generic[Key, Value]):
     def __len__(self) -> int:
         return len(self._kept)
 
-    def __reduce__(self) -> tuple[type[Recent[Key, Value]], tuple[int]]:
+    def __reduce__(self) -> tuple[type[LruCache[Key, Value]], tuple[int]]:
         return type(self), (self.size,)  # a lock cannot be copied or pickled
 
     def known(self, keys: Iterable[Key]) -> dict[Key, Value]:

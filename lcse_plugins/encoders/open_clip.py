@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from threading import Lock
@@ -15,13 +14,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from lcse_plugins.encoders.batches import batched
-from lcse_plugins.encoders.checkpoints import load_checkpoint, weights_hash
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
+from lcse_plugins.encoders.telemetry import switch_off_telemetry
 from lcse_plugins.errors import EncoderError, InvalidOption, MissingExtra, ModelFileError, UnknownEncoder
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.scoring.arguments import check_count, pictures_of, texts_of
 from lcse_plugins.scoring.calibration import CLIP_PRESET, SIGLIP2_PRESET, Calibration
 
+switch_off_telemetry()
 try:
     import open_clip  # type: ignore[import-untyped]
     import torch
@@ -40,21 +40,18 @@ Precision = Literal["fp32", "bf16", "fp16"]
 _PREPROCESSING_VERSION = 1  # changes whenever the same bytes or text would reach the model as other numbers
 _SIGLIP_VOCABULARIES = {32_000: "siglip", 250_000: "siglip", 256_000: "siglip2"}
 _PRESETS = {"clip": CLIP_PRESET, "siglip2": SIGLIP2_PRESET}
+_TOKENIZING = Lock()
 
 
 class OpenClipEncoder:
     """A frozen open_clip model: texts and images to unit vectors of one space.
 
-    Weights come from a `pretrained` tag (fetched and kept by open_clip), from the source a `hf-hub:` or `local-dir:`
-    name stands for, or from a local `checkpoint`. A model without weights is refused. For tags trained with QuickGELU
-    (OpenAI's among them) that activation is chosen by itself. A checkpoint does not say how it was trained: for one
-    that was tuned from OpenAI's weights, as NegCLIP was, name the `…-quickgelu` model.
+    For tags trained with QuickGELU (OpenAI's among them) that activation is chosen by itself. A checkpoint does not say
+    how it was trained: for one that was tuned from OpenAI's weights, as NegCLIP was, name the `…-quickgelu` model.
 
     The preset calibration is the paper's for models trained with a softmax (the CLIP family) and for SigLIP 2. The
-    first SigLIP has none, for nobody has measured it: `calibration` is None, fit one with `lcse calibrate`.
-
-    One instance may serve many threads: the model is only read, and the tokenizer is guarded by a lock. Under several
-    threads on one device torch still runs their batches side by side, so the memory of each counts.
+    first SigLIP has none, for nobody has measured it: fit one with `lcse calibrate`. One instance may serve many
+    threads.
 
     Args:
         model: A name of `open_clip.list_models()`, `hf-hub:org/repo` or `local-dir:path`.
@@ -81,7 +78,8 @@ class OpenClipEncoder:
     ) -> None:
         if precision not in get_args(Precision):
             raise InvalidOption(f"unknown precision {precision!r}; choose one of {', '.join(get_args(Precision))}")
-        self.batch_size = _checked_batch(batch_size)
+        check_count("batch_size", batch_size)
+        self.batch_size = batch_size
         self.precision = precision
         self.device = _checked_device(device)
         hosted = model.startswith(("hf-hub:", "local-dir:"))
@@ -92,14 +90,15 @@ class OpenClipEncoder:
                 f"name the weights of {model}: either pretrained (one of {_tags(model)}) or checkpoint (a file)"
             )
         if not hosted and open_clip.get_model_config(model) is None:
-            raise UnknownEncoder(f"open_clip has no model {model!r}{_nearest(model, open_clip.list_models())}")
+            close = get_close_matches(model, open_clip.list_models(), n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(close)}?" if close else "see open_clip.list_models()"
+            raise UnknownEncoder(f"open_clip has no model {model!r}; {hint}")
         quick_gelu = pretrained is not None and _needs_quick_gelu(model, pretrained)
         self.name = f"{model}-quickgelu" if quick_gelu else model
         self._model, self._preprocess, self._tokenizer = _create(model, pretrained, checkpoint, quick_gelu)
         self._model.eval().requires_grad_(False)
         self._family = _family(self._model)
-        self._tokenizer_lock = Lock()
-        self._id = f"open_clip:{self.name}@{weights_hash(self._model)[:12]}/{self._preprocessing()}"
+        self._id = f"open_clip:{self.name}@{_weights_hash(self._model)[:12]}/{self._preprocessing()}"
         self._model.to(self.device)
         self._dimension = int(self.encode_texts([""]).shape[1])
 
@@ -130,7 +129,7 @@ class OpenClipEncoder:
             lowered = [text.lower() for text in lowered]
         rows = []
         for batch in batched(lowered, self.batch_size):
-            with self._tokenizer_lock:
+            with _TOKENIZING:
                 tokens = self._tokenizer(batch)
             rows.append(self._run(self._model.encode_text, tokens))
         return np.concatenate(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
@@ -142,19 +141,14 @@ class OpenClipEncoder:
             ImageError: a picture cannot be read.
             InvalidOption: one picture was given where a list of them is due.
         """
-        size = self.batch_size if batch_size is None else _checked_batch(batch_size)
+        size = self.batch_size if batch_size is None else batch_size
+        check_count("batch_size", size)
         pixels = (self._preprocess(load_image(image)) for image in pictures_of(images))
         rows = [self._run(self._model.encode_image, torch.stack(batch)) for batch in batched(pixels, size)]
         return np.concatenate(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
 
     def __repr__(self) -> str:
         return f"OpenClipEncoder({self.encoder_id!r}, device={self.device!r}, precision={self.precision!r})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_tokenizer_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _tokenizer_lock=Lock())  # a lock cannot be copied or pickled
 
     def _run(self, tower: Any, batch: torch.Tensor) -> FloatArray:
         kind = torch.device(self.device).type
@@ -175,38 +169,47 @@ class OpenClipEncoder:
 
 
 def _create(model: str, pretrained: str | None, checkpoint: str | Path | None, quick_gelu: bool) -> tuple[Any, ...]:
+    if checkpoint is not None and not Path(checkpoint).is_file():
+        raise ModelFileError(f"there is no checkpoint {checkpoint}")
     try:
         if checkpoint is None:
             network, preprocess = open_clip.create_model_from_pretrained(
                 model, pretrained=pretrained, force_quick_gelu=quick_gelu
             )
         else:
-            with _without_random_weights_warning():
-                network, _, preprocess = open_clip.create_model_and_transforms(model, pretrained_hf=False)
+            logging.getLogger().addFilter(_is_no_false_alarm)
+            network, _, preprocess = open_clip.create_model_and_transforms(model, pretrained_hf=False)
         tokenizer = open_clip.get_tokenizer(model)
     except Exception as error:  # downloads, files and tokenizers fail in as many ways as there are libraries below
         raise ModelFileError(
             f"open_clip cannot load {model} with {pretrained or 'its weights'}: {error}. Where there is no network, "
             "fetch it once elsewhere and point the download cache at it, or pass checkpoint="
         ) from error
-    if checkpoint is not None:
-        load_checkpoint(network, checkpoint, name=model)
+    finally:
+        logging.getLogger().removeFilter(_is_no_false_alarm)
+    try:  # all weights, or none; pickled code is never run
+        if checkpoint is not None:
+            open_clip.load_checkpoint(network, str(checkpoint), strict=True, weights_only=True)
+    except Exception as error:  # torch and safetensors raise many types on files that are damaged or do not fit
+        raise ModelFileError(
+            f"{checkpoint} is no checkpoint of {model}, is damaged, or holds Python objects, which are not run for "
+            f"safety; save the model's state_dict alone, best as .safetensors ({str(error)[:500]})"
+        ) from error
     return network, preprocess, tokenizer
 
 
-@contextmanager
-def _without_random_weights_warning() -> Iterator[None]:
-    """open_clip warns that the model is random before the checkpoint fills it: keep that one line from the log."""
+def _is_no_false_alarm(record: logging.LogRecord) -> bool:
+    """open_clip warns that a model is random before the checkpoint fills it."""
+    return "No pretrained weights loaded" not in record.getMessage()
 
-    def keep(record: logging.LogRecord) -> bool:
-        return "No pretrained weights loaded" not in record.getMessage()
 
-    root = logging.getLogger()
-    root.addFilter(keep)
-    try:
-        yield
-    finally:
-        root.removeFilter(keep)
+def _weights_hash(network: Any) -> str:
+    """SHA-256 over the names, types, shapes and values of a model's weights."""
+    digest = hashlib.sha256()
+    for key, value in sorted(network.state_dict().items()):
+        digest.update(f"{key} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(memoryview(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
+    return digest.hexdigest()
 
 
 def _needs_quick_gelu(model: str, tag: str) -> bool:
@@ -229,16 +232,6 @@ def _family(model: Any) -> str:
 
 def _tags(model: str) -> str:
     return ", ".join(open_clip.list_pretrained_tags_by_model(model)) or "none"
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    close = get_close_matches(name, names, n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(close)}?" if close else "; see open_clip.list_models()"
-
-
-def _checked_batch(size: int) -> int:
-    check_count("batch_size", size)
-    return size
 
 
 def _checked_device(device: str | None) -> str:

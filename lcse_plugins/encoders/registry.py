@@ -20,14 +20,7 @@ _NUMBERS = frozenset({"batch_size", "threads"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncoderListing:
-    """One line of `lcse encoders`.
-
-    Attributes:
-        name: what to pass to `load_encoder`; capitals stand for the user's choice.
-        summary: what it is.
-        extra: the optional dependency it needs, or None.
-        installed: whether that dependency is here.
-    """
+    """One line of `lcse encoders`: a name for `load_encoder`, in which capitals stand for the user's choice."""
 
     name: str
     summary: str
@@ -38,7 +31,9 @@ class EncoderListing:
 def available_encoders() -> tuple[EncoderListing, ...]:
     """What `load_encoder` understands, lightest first; nothing heavy is imported to tell."""
     here = find_spec("open_clip") is not None
-    hosted = (
+    listed = (
+        ("starter", "small, ships with this package"),
+        ("starter?folder=FOLDER", "the same kind, of your own build"),
         ("open_clip:ViT-B-32-quickgelu/openai", "CLIP ViT-B/32 with OpenAI's weights"),
         ("open_clip:ViT-L-14-quickgelu/openai", "CLIP ViT-L/14 with OpenAI's weights"),
         ("open_clip:hf-hub:timm/ViT-B-32-SigLIP2-256", "SigLIP 2 ViT-B/32"),
@@ -46,12 +41,10 @@ def available_encoders() -> tuple[EncoderListing, ...]:
         ("open_clip:MODEL?checkpoint=FILE", "a model of open_clip.list_models() with local weights, such as NegCLIP's"),
         ("open_clip:local-dir:FOLDER", "a model folder with its open_clip_config.json"),
     )
-    return (
-        EncoderListing(name="starter", summary="small, ships with this package", extra=None, installed=True),
-        EncoderListing(
-            name="starter?folder=FOLDER", summary="the same kind, of your own build", extra=None, installed=True
-        ),
-        *(EncoderListing(name=n, summary=summary, extra="open-clip", installed=here) for n, summary in hosted),
+    return tuple(
+        EncoderListing(name=name, summary=summary, extra="open-clip" if hosted else None, installed=here or not hosted)
+        for name, summary in listed
+        for hosted in [name.startswith("open_clip")]
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
@@ -17,6 +18,7 @@ import numpy as np
 
 from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
+from lcse_plugins.encoders.telemetry import switch_off_telemetry
 from lcse_plugins.errors import InvalidOption, ModelFileError
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.scoring.arguments import check_count, pictures_of, texts_of
@@ -77,9 +79,7 @@ class StarterEncoder:
         self._manifest = _read_manifest(self.folder)
         hashes = "".join(self._manifest["files"][name]["sha256"] for name in (IMAGE_FILE, TEXT_FILE, VOCABULARY_FILE))
         self._id = f"starter@{hashlib.sha256(hashes.encode()).hexdigest()[:12]}/{PREPROCESSING}"
-        self._lock = Lock()
-        self._sessions: dict[str, InferenceSession] = {}
-        self._tokenizer: Tokenizer | None = None
+        self._begin(inherited=None)
 
     @property
     def encoder_id(self) -> str:
@@ -93,9 +93,8 @@ class StarterEncoder:
 
     @property
     def calibration(self) -> Calibration:
-        """The μ and β chosen for this encoder on images outside its training."""
-        preset = self._manifest["calibration"]
-        return Calibration(mu=float(preset["mu"]), beta=float(preset["beta"]), encoder_id=self.encoder_id)
+        """The μ, β and presence curve chosen for this encoder on images outside its training."""
+        return Calibration.from_json({**self._manifest["calibration"], "encoder_id": self.encoder_id})
 
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
         """(n_texts, dimension) float32 unit rows; each text is read up to its 48th token.
@@ -105,8 +104,8 @@ class StarterEncoder:
             QueryError: a text holds bytes that are no letters.
         """
         texts = [text.strip()[:LONGEST_TEXT] for text in texts_of(texts)]
-        tokenizer = self._load_tokenizer()
         session = self._load_session(TEXT_FILE)
+        tokenizer = self._load_tokenizer()
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # neighbours in length waste no padding
         for batch in batched(order, self.batch_size):
@@ -123,13 +122,12 @@ class StarterEncoder:
             ImageError: a picture cannot be read.
             InvalidOption: one picture was given where a list of them is due.
         """
+        size = self.batch_size if batch_size is None else batch_size
+        check_count("batch_size", size)
         pictures = pictures_of(images)
         session = self._load_session(IMAGE_FILE)
         pixels = (_pixels(image) for image in pictures)  # one decoded picture at a time, however large the batch
-        rows = [
-            session.run(["embedding"], {"image": np.stack(batch)})[0]
-            for batch in batched(pixels, self._batch(batch_size))
-        ]
+        rows = [session.run(["embedding"], {"image": np.stack(batch)})[0] for batch in batched(pixels, size)]
         return _unit(np.concatenate(rows)) if rows else np.empty((0, self.dimension), dtype=np.float32)
 
     def __repr__(self) -> str:
@@ -141,11 +139,12 @@ class StarterEncoder:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
-    def _batch(self, asked: int | None) -> int:
-        if asked is None:
-            return self.batch_size
-        check_count("batch_size", asked)
-        return asked
+    def _begin(self, *, inherited: object) -> None:
+        """Start with nothing loaded; what a forked process inherits has no threads, and is kept but never used."""
+        self._process, self._inherited = os.getpid(), inherited
+        self._lock = Lock()
+        self._sessions: dict[str, InferenceSession] = {}
+        self._tokenizer: Tokenizer | None = None
 
     def _read(self, name: str) -> bytes:
         """The bytes of one model file, once they are known to be the right ones."""
@@ -154,15 +153,13 @@ class StarterEncoder:
             data = path.read_bytes()
         except OSError as error:
             raise ModelFileError(f"cannot read {path}: {error}; install lcse-plugins again") from error
-        expected = self._manifest["files"][name]["sha256"]
-        found = hashlib.sha256(data).hexdigest()
-        if found != expected:
-            raise ModelFileError(
-                f"{path} is damaged: its sha256 is {found[:12]}…, not {expected[:12]}…; install lcse-plugins again"
-            )
+        if hashlib.sha256(data).hexdigest() != self._manifest["files"][name]["sha256"]:
+            raise ModelFileError(f"{path} is damaged, by its sha256; install lcse-plugins again")
         return data
 
     def _load_session(self, name: str) -> InferenceSession:
+        if self._process != os.getpid():
+            self._begin(inherited=(self._inherited, self._sessions, self._tokenizer))
         with self._lock:
             if name not in self._sessions:
                 self._sessions[name] = _open_session(self._read(name), threads=self._threads, name=name)
@@ -199,6 +196,7 @@ def _pixels(image: ImageSource) -> FloatArray:
 
 
 def _open_session(model: bytes, *, threads: int | None, name: str) -> InferenceSession:
+    switch_off_telemetry()
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -222,12 +220,10 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
                     f"{folder / name} has {size} bytes, not {entry['bytes']}; install lcse-plugins again"
                 )
             str(entry["sha256"])
-        float(manifest["calibration"]["mu"]), float(manifest["calibration"]["beta"]), int(manifest["dimension"])
+        Calibration.from_json(manifest["calibration"]), int(manifest["dimension"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        kind = type(error).__name__
-        raise ModelFileError(
-            f"{folder} holds no complete starter model ({kind}: {error}); install lcse-plugins again"
-        ) from error
+        why = f"{type(error).__name__}: {error}"
+        raise ModelFileError(f"{folder} holds no complete starter model ({why}); install lcse-plugins again") from error
     return manifest
 
 

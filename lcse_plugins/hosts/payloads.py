@@ -36,10 +36,7 @@ def read_payload(payload: Mapping[str, Any] | None) -> StoredText:
     """What any payload holds: read as LlamaIndex or langchain-qdrant wrote it; else all of it is metadata."""
     payload = payload or {}
     with suppress(InvalidCandidate):
-        if "_node_content" in payload:
-            return read_llama_index_payload(payload)
-        if "page_content" in payload:
-            return read_langchain_payload(payload)
+        return (read_llama_index_payload if "_node_content" in payload else read_langchain_payload)(payload)
     text = payload.get("page_content")
     return StoredText(text=text if isinstance(text, str) else "", metadata=dict(payload))
 
@@ -47,11 +44,7 @@ def read_payload(payload: Mapping[str, Any] | None) -> StoredText:
 def read_langchain_payload(
     payload: Mapping[str, Any] | None, *, content_key: str = "page_content", metadata_key: str = "metadata"
 ) -> StoredText:
-    """What langchain-qdrant stored: the text and the metadata under one key each.
-
-    Raises:
-        InvalidCandidate: the payload is not of that form.
-    """
+    """What langchain-qdrant stored, text and metadata under one key each; InvalidCandidate for anything else."""
     payload = payload or {}
     text, metadata = payload.get(content_key) or "", payload.get(metadata_key) or {}
     if content_key not in payload or not isinstance(text, str) or not isinstance(metadata, Mapping):
@@ -64,16 +57,13 @@ def read_langchain_payload(
 
 
 def read_llama_index_payload(payload: Mapping[str, Any] | None) -> StoredText:
-    """What llama-index-vector-stores-qdrant stored: flat metadata, and the node as JSON text.
-
-    Raises:
-        InvalidCandidate: the payload is not of that form.
-    """
+    """What llama-index-vector-stores-qdrant stored, flat metadata and the node as JSON; else InvalidCandidate."""
     payload = payload or {}
     try:
         node = json.loads(payload["_node_content"])
         metadata = {**node.get("metadata", {})}
-        text, image = _text_of(node), _image_of(node)
+        text = str(node.get("text") or (node.get("text_resource") or {}).get("text") or "")
+        image = _image_of(node, node.get("image_resource") or {})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidCandidate(
             f"the payload has the keys {sorted(payload)}, not a LlamaIndex node under '_node_content'"
@@ -82,19 +72,8 @@ def read_llama_index_payload(payload: Mapping[str, Any] | None) -> StoredText:
     return StoredText(text=text, metadata={**flat, **metadata}, image=image, node=node)
 
 
-def _text_of(node: Mapping[str, Any]) -> str:
-    return str(node.get("text") or (node.get("text_resource") or {}).get("text") or "")
-
-
-def _image_of(node: Mapping[str, Any]) -> dict[str, str]:
-    resource = node.get("image_resource") or {}
-    places = {
-        "image": node.get("image") or resource.get("data"),
-        "image_path": node.get("image_path") or resource.get("path"),
-        "image_url": node.get("image_url") or resource.get("url"),
-    }
-    key = next((key for key, place in places.items() if place), None)
-    if key is None:
-        return {}
-    place = str(places[key])
-    return {key: f"data:;base64,{place}" if key == "image" and not place.startswith("data:") else place}
+def _image_of(node: Mapping[str, Any], resource: Mapping[str, Any]) -> dict[str, str]:
+    for key, name in (("image", "data"), ("image_path", "path"), ("image_url", "url")):
+        if place := str(node.get(key) or resource.get(name) or ""):
+            return {key: f"data:;base64,{place}" if key == "image" and not place.startswith("data:") else place}
+    return {}

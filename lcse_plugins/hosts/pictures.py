@@ -1,22 +1,26 @@
-"""Pictures for a host's embeddings, opened wherever they are."""
+"""Pictures as hosts need them: opened for an embedding model, made small for a language model."""
 
 from __future__ import annotations
+
+import logging
+from pathlib import Path
 
 from PIL.Image import Image
 
 from lcse_plugins.errors import ImageError
-from lcse_plugins.images.locations import ImageAccess, ImageLocation, location_name, read_image
+from lcse_plugins.hosts.notices import Notices
+from lcse_plugins.images.keys import holds_picture
+from lcse_plugins.images.locations import ImageAccess, ImageLocation, is_web_url, location_name, read_image
 from lcse_plugins.images.reading import load_image
+from lcse_plugins.images.thumbnails import jpeg_thumbnail
 
-__all__ = ["open_image"]
+__all__ = ["open_image", "permitted", "picture_to_send"]
+
+_notices = Notices(logging.getLogger(__name__))
 
 
 def open_image(location: ImageLocation | Image, *, access: ImageAccess) -> Image:
-    """The picture at a location; one that is open already is made fit for an encoder.
-
-    Raises:
-        ImageError: it cannot be read or decoded; the error names the location.
-    """
+    """The picture at a location, or one that is open already, fit for an encoder; an `ImageError` names the place."""
     if isinstance(location, Image):
         return load_image(location)
     picture = read_image(location, access=access)
@@ -24,3 +28,44 @@ def open_image(location: ImageLocation | Image, *, access: ImageAccess) -> Image
         return load_image(picture)
     except ImageError as error:
         raise ImageError(location_name(location), error.reason) from error
+
+
+def permitted(location: ImageLocation, *, access: ImageAccess) -> ImageLocation | None:
+    """The location as it may be handed on to a framework that reads pictures itself; None if it may not be read.
+
+    A path within the root becomes the absolute path that it stands for there.
+    """
+    if isinstance(location, bytes) or holds_picture(location):
+        return location
+    if isinstance(location, str) and is_web_url(location):
+        return location if access.allow_urls else None
+    if access.root is None:
+        return location
+    root = Path(access.root).resolve()
+    try:
+        path = (root / location).resolve()
+    except (OSError, ValueError, RuntimeError):  # a NUL in the name, or a loop of links
+        return None
+    return str(path) if path.is_relative_to(root) else None
+
+
+def picture_to_send(
+    location: ImageLocation, *, access: ImageAccess, max_side: int, max_bytes: int | None = None
+) -> bytes | None:
+    """A small JPEG of a picture, to go to a language model; None if it cannot be made small enough.
+
+    A store must not choose which files leave the machine: only what `access` allows is read, and the log warns once if
+    no root confines it. URLs are fetched here if that is allowed, and never handed on.
+
+    Raises:
+        ImageError: the picture cannot be read, or may not be.
+    """
+    picture = read_image(location, access=access)
+    inline = isinstance(location, bytes) or holds_picture(location)
+    if access.root is None and not inline and not is_web_url(str(location)):
+        _notices.warn(
+            "pictures are sent to a model from any path that the store names, first %s; confine them with "
+            "image_access=ImageAccess(root=FOLDER)",
+            location_name(location),
+        )
+    return jpeg_thumbnail(picture, max_side=max_side, max_bytes=max_bytes)

@@ -1,10 +1,14 @@
-"""Rank pictures that another search found, those without a usable vector set apart."""
+"""Rank pictures that another search found; what cannot be ranked follows, is left out, or is an error."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, LcseError
@@ -15,103 +19,123 @@ from lcse_plugins.scoring.arguments import check_limits
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate, Ranking
 
-__all__ = ["OnMissing", "kept_last", "rank_found"]
+__all__ = ["OnMissing", "Reranked", "Unranked", "rerank", "usable_vector"]
 
 logger = logging.getLogger(__name__)
 
 OnMissing: TypeAlias = Literal["keep_last", "drop", "raise"]
 """What becomes of what cannot be ranked: it follows the rest in its old order, is left out, or is an error."""
 
+STEP = 1e-4
+"""Distance between the scores of unranked results, and of the first of them from the last ranked one."""
+
 T = TypeVar("T")
 
 
-def rank_found(
+@dataclass(frozen=True)
+class Unranked(Generic[T]):
+    """What was found and why it could not be ranked; its score is below all before it, None if nothing was ranked."""
+
+    found: T
+    fault: LcseError
+    score: float | None
+
+
+@dataclass(frozen=True)
+class Reranked(Generic[T]):
+    """The outcome: a ranking whose candidates' payloads are what was found, and what follows it."""
+
+    ranking: Ranking
+    unranked: list[Unranked[T]]
+
+
+def rerank(
     encoded: EncodedQuery,
     found: Sequence[T],
     vectors: Sequence[FloatArray | LcseError],
     *,
-    stored: Callable[[T, FloatArray], StoredResult],
-    check: TextVectorCheck,
+    is_picture: Callable[[T], bool],
     limit: int | None,
     min_truth: float | None,
-) -> tuple[Ranking, list[tuple[T, LcseError]]]:
-    """The best of what was found, as payloads of the results; and what cannot be ranked, in its order, with the fault.
-
-    Among the best, one whose vector is that of its text counts as one without a vector.
+    on_missing: OnMissing = "keep_last",
+    keep_texts: int = 0,
+    check: TextVectorCheck | None = None,
+    stored: Callable[[T, FloatArray], StoredResult] | None = None,
+) -> Reranked[T]:
+    """Rank what was found. The log tells of pictures that could not be ranked; with a `min_truth` they never follow.
 
     Args:
         encoded: The query.
         found: What was found, of whatever kind.
         vectors: The (d,) image vector of each, or why it has none.
+        is_picture: Whether one of them should have been ranked; texts among pictures need not be.
+        limit: How many to return; None for all.
+        min_truth: Leave out those that satisfy the query less than this.
+        on_missing: What becomes of those without a vector.
+        keep_texts: How many places of `limit` are kept for texts, whatever `on_missing` says, if there are as many.
+        check: Finds vectors of texts among the best; they count as missing.
         stored: What is stored of one of them, for the check.
-        check: Finds vectors of texts.
-        limit: How many to rank; None for all.
-        min_truth: Leave out those for which the query holds less than this.
 
     Raises:
-        InvalidCandidate: all vectors compared are those of texts, or they do not fit the query.
-        InvalidOption: `limit` or `min_truth` is out of range.
+        LcseError: the first fault, if `on_missing` is "raise"; or all vectors compared are those of texts.
     """
     check_limits(limit, min_truth)
-    depth = None if limit is None else max(limit, COMPARED_RESULTS)  # the vector on top says little of the others
+    texts = {place for place, one in enumerate(found) if isinstance(vectors[place], LcseError) and not is_picture(one)}
+    kept_texts = min(keep_texts, len(texts))
+    room = None if limit is None else max(limit - kept_texts, 1)
+    ranking, usable = _rank(encoded, found, vectors, room, min_truth, check, stored)
+    missing = [(place, fault) for place, fault in enumerate(usable) if isinstance(fault, LcseError)]
+    pictures = [(place, fault) for place, fault in missing if place not in texts]
+    reserved = [(place, fault) for place, fault in missing if place in texts][:kept_texts]
+    if on_missing == "raise" and (wrong := pictures if keep_texts else missing):
+        raise wrong[0][1]
+    if told := missing if found and len(missing) == len(found) else pictures:
+        logger.warning("%d of %d results could not be ranked; the first: %s", len(told), len(found), told[0][1])
+    following = reserved
+    if on_missing == "keep_last":
+        others = [one for one in missing if one not in reserved and (min_truth is None or one[0] in texts)]
+        spare = None if limit is None else limit - len(ranking) - len(reserved)
+        following = sorted([*reserved, *others[:spare]])
+    last = ranking[-1].score if ranking else None
+    scores = [None if last is None else last - STEP * (i + 1) for i in range(len(following))]
+    unranked = [Unranked(found[place], fault, s) for (place, fault), s in zip(following, scores, strict=True)]
+    return Reranked(ranking, unranked)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # a vector too large for float32 is just not usable
+def usable_vector(stored: ArrayLike | None, dimension: int | None = None) -> FloatArray | None:
+    """(d,) A stored vector; None if there is none that can be scored: it is zero, not finite, or of another length."""
+    if stored is None:
+        return None
+    row = np.ravel(np.asarray(stored, dtype=np.float32))
+    wide = row.astype(np.float64)
+    return row if dimension in (None, len(row)) and 0 < wide @ wide < np.inf else None
+
+
+def _rank(
+    encoded: EncodedQuery,
+    found: Sequence[T],
+    vectors: Sequence[FloatArray | LcseError],
+    limit: int | None,
+    min_truth: float | None,
+    check: TextVectorCheck | None,
+    stored: Callable[[T, FloatArray], StoredResult] | None,
+) -> tuple[Ranking, list[FloatArray | LcseError]]:
+    """The ranking, and the vectors that remained, with faults in the place of those of texts."""
     usable = list(vectors)
+    depth = max(limit, COMPARED_RESULTS) if limit is not None and check else limit  # the best alone says little
     while True:
-        candidates = [
-            Candidate(place, vector, payload=found[place])
-            for place, vector in enumerate(usable)
-            if not isinstance(vector, LcseError)
-        ]
-        ranking = _ranking(encoded, candidates, depth, min_truth)
+        sound = [(place, vector) for place, vector in enumerate(usable) if not isinstance(vector, LcseError)]
+        candidates = [Candidate(place, vector, payload=found[place]) for place, vector in sound]
+        ranking = Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=False)
+        if candidates:  # what is found proves nothing about the collection it comes from
+            ranking.extend(rank_pool(encoded, VectorPool.of(candidates), limit=depth, min_truth=min_truth))
+        if check is None or stored is None:
+            return ranking[:limit], usable
         best = [result.candidate for result in ranking[:COMPARED_RESULTS]]
         compared = [stored(candidate.payload, candidate.vector) for candidate in best]
-        wrong = {
-            best[i].id: InvalidCandidate(check.describe_fault(compared[i])) for i in check.find_text_vectors(compared)
-        }
+        wrong = check.find_text_vectors(compared)
         if not wrong:
-            pairs = zip(found, usable, strict=True)
-            return ranking[:limit], [(one, fault) for one, fault in pairs if isinstance(fault, LcseError)]
-        usable = [wrong.get(place, vector) for place, vector in enumerate(usable)]
-
-
-def kept_last(
-    missing: Sequence[tuple[T, LcseError]],
-    *,
-    found_count: int,
-    is_picture: Callable[[T], bool],
-    on_missing: OnMissing,
-    min_truth: float | None,
-) -> list[tuple[T, LcseError]]:
-    """What of the unranked follows the ranked; with a `min_truth` no picture does, for none is known to reach it.
-
-    The log tells of pictures that could not be ranked, and when nothing at all could be.
-
-    Args:
-        missing: What `rank_found` could not rank, with the faults.
-        found_count: How many there were to rank.
-        is_picture: Whether one of them should have been ranked; texts among pictures need not be.
-        on_missing: What is to become of them.
-        min_truth: The truth that is asked for.
-
-    Raises:
-        LcseError: the first fault, if `on_missing` is "raise".
-    """
-    if missing and on_missing == "raise":
-        raise missing[0][1]
-    texts = [(one, fault) for one, fault in missing if not is_picture(one)]
-    pictures = [(one, fault) for one, fault in missing if is_picture(one)]
-    told = missing if len(missing) == found_count else pictures
-    if told:
-        logger.warning("%d of %d results could not be ranked; the first: %s", len(told), found_count, told[0][1])
-    if on_missing == "drop":
-        return []
-    return list(missing) if min_truth is None else texts
-
-
-def _ranking(
-    encoded: EncodedQuery, candidates: Sequence[Candidate], limit: int | None, min_truth: float | None
-) -> Ranking:
-    """The ranking of candidates, which proves nothing of the collection they come from."""
-    ranking = Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=False)
-    if candidates:
-        ranking.extend(rank_pool(encoded, VectorPool.of(candidates), limit=limit, min_truth=min_truth))
-    return ranking
+            return ranking[:limit], usable
+        for i in wrong:
+            usable[int(str(best[i].id))] = InvalidCandidate(check.describe_fault(compared[i]))

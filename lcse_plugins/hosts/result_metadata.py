@@ -1,4 +1,4 @@
-"""The account that a result gives of itself in a host's metadata: the same keys in every host."""
+"""What a result says about itself in a host's metadata: the same keys in every host."""
 
 from __future__ import annotations
 
@@ -6,36 +6,40 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias, TypedDict, cast
 
+from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.query import canonical, leaves
 from lcse_plugins.scoring.config import Mode
 from lcse_plugins.scoring.results import Ranked, Ranking
 
-__all__ = ["METADATA_KEY", "Account", "Accounts", "Fetched", "fetched_by"]
+__all__ = ["METADATA_KEY", "Fetched", "ResultDescriber", "ResultMetadata", "fetched_by", "read_result_metadata"]
 
 METADATA_KEY = "lcse"
-"""Metadata key of the account."""
+"""Metadata key under which a result describes itself."""
 
 Fetched: TypeAlias = Literal["logic", "words"]
 """How candidates were fetched: by the logic of the query, or by its words as any other search does."""
 
 
-class Account(TypedDict, total=False):
-    """What a result says of itself, as JSON values; `missing` stands instead of all from `score` to `reason`.
+class ResultMetadata(TypedDict, total=False):
+    """What a result says about itself, as JSON values; `missing` replaces everything from `score` to `evidence`.
 
     Attributes:
         id: identity of the document or node; None if its host gave it none.
         score: what it was ranked by.
         holistic: its ordinary similarity to the query.
         correction: what the logic added to that.
-        truth: how far the query holds for it, in [0, 1].
-        evidence: per concept `concept`, `negated`, `similarity` and `probability`.
-        reason: all this in words.
+        truth: how well it satisfies the query, in [0, 1].
+        satisfied: whether it satisfies the query.
+        evidence: per concept `concept`, `negated`, `similarity`, `probability`, `presence` and `word`.
         missing: why it could not be ranked.
+        reason: one plain line, such as "dog: clear · no person: not seen".
         parse: how the query was read.
+        sure: whether that reading is sure.
         mode: how it was scored.
         exact: whether it is proved that nothing else of the source belongs here; never so after a mere reranking.
-        fetched: how it was found, or the list it was ranked in.
+        fetched: how it was found.
+        summary: how many results of the list satisfy the query, in a sentence.
         notes: what a person should know.
     """
 
@@ -44,55 +48,72 @@ class Account(TypedDict, total=False):
     holistic: float
     correction: float
     truth: float
+    satisfied: bool
     evidence: list[dict[str, Any]]
-    reason: str
     missing: str
+    reason: str
     parse: dict[str, Any]
+    sure: bool
     mode: Mode
     exact: bool
     fetched: Fetched
+    summary: str
     notes: list[str]
 
 
-class Accounts:
-    """Writes the accounts of one ranking, which share nothing that could be changed.
-
-    Args:
-        ranking: The ranking.
-        fetched: How its candidates were found.
-    """
+class ResultDescriber:
+    """Describes the results of one ranking; the descriptions share nothing that could be changed."""
 
     def __init__(self, ranking: Ranking, *, fetched: Fetched) -> None:
         about = {
             "parse": ranking.parse.to_json(),
+            "sure": ranking.parse.sure,
             "mode": ranking.mode,
             "exact": ranking.exact,
             "fetched": fetched,
+            "summary": ranking.summary,
             "notes": [*ranking.parse.notes, *_warning(ranking.parse, fetched)],
         }
         self._about = json.dumps(about)
 
-    def of(self, result: Ranked, result_id: str | None) -> Account:
-        """The account of a result, by the id that its host knows it by."""
-        told = {**result.to_json(), "id": result_id, "reason": result.reason}
-        return cast(Account, {**told, **json.loads(self._about)})
+    def ranked(self, result: Ranked, result_id: str | None) -> ResultMetadata:
+        """The metadata of a result, with the id that its host knows it by."""
+        told = {**result.to_json(), "id": result_id, "satisfied": result.satisfies, "reason": result.reason}
+        del told["satisfies"]
+        return cast(ResultMetadata, {**told, **json.loads(self._about)})
 
-    def of_missing(self, reason: object, result_id: str | None) -> Account:
-        """The account of what could not be ranked."""
-        return cast(Account, {"id": result_id, "missing": str(reason), **json.loads(self._about)})
+    def missing(self, fault: object, result_id: str | None) -> ResultMetadata:
+        """The metadata of what could not be ranked."""
+        told = {"id": result_id, "missing": str(fault), "reason": "it could not be ranked"}
+        return cast(ResultMetadata, {**told, **json.loads(self._about)})
+
+
+def read_result_metadata(metadata: Mapping[str, Any]) -> ResultMetadata | None:
+    """What a result says about itself; None if it says nothing. A store may have kept it as a JSON text.
+
+    Raises:
+        InvalidCandidate: what stands there was not written by this package, or was damaged.
+    """
+    told = metadata.get(METADATA_KEY)
+    if told is None:
+        return None
+    try:
+        told = json.loads(told) if isinstance(told, str) else told
+    except ValueError:
+        told = None
+    match told:
+        case {"reason": str(), "parse": {"tree": _}, "notes": [*notes]} if all(isinstance(one, str) for one in notes):
+            return cast(ResultMetadata, told)
+    raise InvalidCandidate(f"metadata[{METADATA_KEY!r}] was not written by this package; remove it")
 
 
 def fetched_by(metadata: Iterable[Mapping[str, Any]], query: str) -> Fetched:
-    """How candidates were fetched, by the accounts in their metadata: by logic if all were, for the same query."""
-    accounts = [known.get(METADATA_KEY) for known in metadata]
-    return "logic" if accounts and all(_says_logic(account, query) for account in accounts) else "words"
-
-
-def _says_logic(account: Any, query: str) -> bool:
-    match account:
-        case {"fetched": "logic", "parse": {"query": asked}}:
-            return bool(asked == query)
-    return False
+    """How candidates were fetched, by what they say themselves: by logic if all were, for the same query."""
+    told = [known.get(METADATA_KEY) for known in metadata]
+    said = {
+        (one.get("fetched"), one.get("parse", {}).get("query")) if isinstance(one, Mapping) else None for one in told
+    }
+    return "logic" if said == {("logic", query)} else "words"
 
 
 def _warning(parse: Parse, fetched: Fetched) -> list[str]:
@@ -101,6 +122,6 @@ def _warning(parse: Parse, fetched: Fetched) -> list[str]:
         return []
     return [
         "these candidates were fetched by the words of the query, which favours what it excludes "
-        f"({', '.join(excluded)}); LogicRetriever fetches by its logic, from an index known to hold vectors of "
+        f"({', '.join(excluded)}); LogicRetriever fetches by its logic, from an index that holds vectors of "
         "the same encoder"
     ]

@@ -1,4 +1,4 @@
-"""Every kind of pixel as 8-bit RGB: grey of many bits, floats, palettes, transparency."""
+"""Every kind of pixel as 8-bit RGB, large pictures smaller: deep grey, floats, palettes, transparency."""
 
 from __future__ import annotations
 
@@ -8,42 +8,45 @@ from PIL import Image
 
 __all__ = ["to_rgb"]
 
-_BITS, _PHOTOMETRIC, _SAMPLE_FORMAT = 258, 262, 339  # tags of a TIFF file
-_WHITE_IS_ZERO, _UNSIGNED = 0, 1
+_STRIP = 64  # rows of the result that are converted at a time, so that large pictures are not copied whole
 
 
-def to_rgb(image: Image.Image) -> Image.Image:
-    """A copy of a loaded picture as 8-bit RGB, transparency laid over white."""
-    if image.mode.startswith("I"):
-        return Image.fromarray(_grey_of_integers(image)).convert("RGB")
-    if image.mode == "F":
-        values = np.nan_to_num(np.asarray(image, dtype=np.float64), posinf=0.0, neginf=0.0)
-        return Image.fromarray(_stretched(values)).convert("RGB")
+def to_rgb(image: Image.Image, *, shrink: int = 1) -> Image.Image:
+    """A copy of a loaded picture as 8-bit RGB, transparency laid over white.
+
+    Args:
+        image: The picture, which is not changed.
+        shrink: Each square of so many pixels becomes one, their mean; what is left at the edges is cut off.
+    """
+    if image.mode[0] in "IF":
+        return Image.fromarray(_deep_grey(image, shrink)).convert("RGB")
+    if shrink == 1:
+        return _over_white(image)
+    width, height = (side // shrink for side in image.size)
+    smaller = Image.new("RGB", (width, height))
+    for top in range(0, height, _STRIP):
+        bottom = min(top + _STRIP, height)
+        strip = _over_white(image.crop((0, top * shrink, width * shrink, bottom * shrink)))
+        smaller.paste(strip.reduce(shrink), (0, top))
+    return smaller
+
+
+def _over_white(image: Image.Image) -> Image.Image:
     if image.has_transparency_data:
         transparent = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", transparent.size, "white"), transparent).convert("RGB")
     return image.copy() if image.mode == "RGB" else image.convert("RGB")
 
 
-def _grey_of_integers(image: Image.Image) -> NDArray[np.uint8]:
-    """Grey of more than 8 bits, scaled; Pillow would clip it at 255, and reads unsigned 32 bits as signed."""
-    tags = getattr(image, "tag_v2", {})
-    bits = tags.get(_BITS, (16,))[0]
-    values = np.asarray(image, dtype=np.int64)
-    if bits == 32 and tags.get(_SAMPLE_FORMAT, (_UNSIGNED,))[0] == _UNSIGNED:
-        values = values & 0xFFFF_FFFF
-    white = _white(values) if image.mode == "I" else 2**bits - 1
-    grey = _stretched(values) if white is None else ((values * 255 + white // 2) // white).astype(np.uint8)
-    return 255 - grey if tags.get(_PHOTOMETRIC) == _WHITE_IS_ZERO else grey
-
-
-def _white(values: NDArray[np.int64]) -> int | None:
-    """32-bit integers hold pictures of 8 or of 16 bits as they are; others have no agreed white."""
-    low, high = values.min(), values.max()
-    return next((white for white in (255, 65_535) if 0 <= low and high <= white), None)
-
-
-def _stretched(values: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.uint8]:
-    """The range of values without an agreed white, stretched to the whole of 8 bits."""
+def _deep_grey(image: Image.Image, shrink: int) -> NDArray[np.uint8]:
+    """Grey of more than 8 bits, which Pillow would clip at 255: 8 or 16 bits as they are, else stretched."""
+    pixels = np.asarray(image)
+    height, width = (side // shrink for side in pixels.shape)
+    values = np.empty((height, width))
+    for y in range(height):  # row by row; what is not finite counts as 0
+        rows = pixels[y * shrink : (y + 1) * shrink, : width * shrink].astype(np.float64)
+        values[y] = np.nan_to_num(rows, posinf=0.0, neginf=0.0).reshape(shrink, width, shrink).mean(axis=(0, 2))
     low, high = float(values.min()), float(values.max())
-    return np.rint((values - low) * (255.0 / max(high - low, 1e-12))).astype(np.uint8)
+    if image.mode != "F" and low >= 0 and high <= 65_535:
+        low, high = 0.0, 255.0 if image.mode == "I" and high <= 255 else 65_535.0
+    return np.asarray(np.rint((values - low) * (255.0 / max(high - low, 1e-12))), dtype=np.uint8)

@@ -1,9 +1,7 @@
 """The bytes of a picture wherever it is: a path, a data URI or, when allowed, a URL.
 
 Locations come out of other people's metadata, so they are not trusted. A path can be confined to a folder. A URL is
-fetched only when the caller allows it, and never from an address inside one's own network: names are resolved once, all
-their addresses are checked, and the connection goes to the checked address itself, at every redirect anew. Size and
-time are bounded whatever the other side does.
+fetched only when the caller allows it, and never from an address inside one's own network.
 """
 
 from __future__ import annotations
@@ -12,17 +10,16 @@ import base64
 import binascii
 import os
 import re
-import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote_to_bytes, urlsplit
 from urllib.request import url2pathname
 
-from lcse_plugins.encoders.ahead import map_ahead
+from lcse_plugins.encoders.batches import map_ahead
 from lcse_plugins.errors import ImageError, InvalidOption
-from lcse_plugins.images.reading import reason_of
+from lcse_plugins.images.reading import open_regular, reason_of
 from lcse_plugins.scoring.arguments import pictures_of
 
 __all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "location_name", "read_image", "read_images"]
@@ -30,6 +27,8 @@ __all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "loca
 ImageLocation: TypeAlias = str | Path | bytes
 """Where a picture is: a path, a `file:`, `data:`, `http:` or `https:` URL, or its bytes themselves."""
 
+_LONGEST_HEADER = 1024
+_LONGEST_QUOTED = 1 << 20  # characters of a data URI without base64
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):(//)?", re.IGNORECASE)  # two letters at least: C:\ is a drive, not a scheme
 
 
@@ -43,7 +42,8 @@ class ImageAccess:
         allow_private_addresses: Whether they may lead to loopback, private or otherwise not public addresses.
         max_bytes: The most bytes one picture may have.
         timeout: The most seconds one URL may take, redirects included (a name server's delay is not bounded).
-        max_redirects: The most redirects followed.
+        fetch: Your own way from a URL to the bytes there, such as a client with a proxy or credentials; it has to check
+            addresses itself. None: the built-in one. Goes with `allow_urls=True`.
     """
 
     root: str | None = None
@@ -51,16 +51,15 @@ class ImageAccess:
     allow_private_addresses: bool = False
     max_bytes: int = 32 * 1024 * 1024
     timeout: float = 10.0
-    max_redirects: int = 3
+    fetch: Callable[[str], bytes] | None = None
 
     def __post_init__(self) -> None:
         if self.root is not None:
             object.__setattr__(self, "root", os.fspath(self.root))
-        if self.max_bytes <= 0 or not 0 < self.timeout < float("inf") or self.max_redirects < 0:
-            raise InvalidOption(
-                "max_bytes and timeout are positive and max_redirects not negative, "
-                f"not {self.max_bytes}, {self.timeout} and {self.max_redirects}"
-            )
+        if self.max_bytes <= 0 or not 0 < self.timeout < float("inf"):
+            raise InvalidOption(f"max_bytes and timeout are positive, not {self.max_bytes} and {self.timeout}")
+        if self.fetch is not None and not self.allow_urls:
+            raise InvalidOption("fetch= is for URLs, which are not allowed; set allow_urls=True too")
 
 
 DEFAULT_ACCESS = ImageAccess()
@@ -83,7 +82,7 @@ def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS)
         case "http" | "https":
             from lcse_plugins.images.fetch import fetch_image
 
-            return fetch_image(str(location), access=access)
+            return _checked_size(fetch_image(str(location), access=access), location_name(location), access)
         case "data":
             return _from_data_uri(str(location), access)
         case "file":
@@ -114,21 +113,15 @@ def location_name(location: ImageLocation) -> str:
     found = _SCHEME.match(name)
     if not found or not found[2] or found[1].lower() == "file":
         return name
-    address = name.partition("?")[0].partition("#")[0]
-    scheme, separator, rest = address.partition("://")
+    scheme, rest = name.partition("?")[0].partition("#")[0].split("://", 1)
     host, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
 
 
 def read_images(
-    locations: Iterable[ImageLocation], *, access: ImageAccess = DEFAULT_ACCESS, workers: int = 8
+    locations: Iterable[ImageLocation], *, access: ImageAccess = DEFAULT_ACCESS
 ) -> Iterator[bytes | ImageError]:
-    """The bytes of each picture in order; one that cannot be had comes as its error.
-
-    Args:
-        locations: Where the pictures are.
-        access: What may be read.
-        workers: Threads that read ahead, which is also the most pictures held; 0 reads in the calling thread.
+    """The bytes of each picture in order, at most eight read ahead; one that cannot be had comes as its error.
 
     Raises:
         InvalidOption: one location was given where a list of them is due.
@@ -140,36 +133,22 @@ def read_images(
         except ImageError as error:
             return error
 
-    return map_ahead(read, pictures_of(locations, name="locations"), workers=workers, prefetch=max(workers, 1))
+    return map_ahead(read, pictures_of(locations, name="locations"), workers=4)
 
 
 def _from_path(path: str | Path, access: ImageAccess) -> bytes:
     try:
-        resolved = Path(path).resolve() if access.root is None else _confined(path, access.root)
-        # A pipe must not block, and a link put in place after `resolve` must not be followed.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        with open(os.open(resolved, flags), "rb") as stream:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise ImageError(path, "not a regular file")
-            if status.st_size > access.max_bytes:
-                limit = f"at most {access.max_bytes:,} are read, by max_bytes of ImageAccess"
-                raise ImageError(path, f"{status.st_size:,} bytes are too many; {limit}")
+        folder = Path(access.root or "").resolve()
+        resolved = (folder / path).resolve()
+        if access.root is not None and not resolved.is_relative_to(folder):
+            raise ImageError(path, f"lies outside the folder pictures may be read from, {access.root}")
+        # A link put in place after `resolve` is not followed.
+        with open_regular(resolved, max_bytes=access.max_bytes, follow=False) as stream:
             return _checked_size(stream.read(access.max_bytes + 1), str(path), access)
-    except FileNotFoundError:
-        raise ImageError(path, "there is no such file") from None
+    except ImageError as error:
+        raise ImageError(path, error.reason) from error
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
-        if isinstance(error, ImageError):
-            raise
         raise ImageError(path, f"cannot be read ({reason_of(error)})") from error
-
-
-def _confined(path: str | Path, root: str) -> Path:
-    folder = Path(root).resolve()
-    resolved = (folder / path).resolve()
-    if not resolved.is_relative_to(folder):
-        raise ImageError(path, f"lies outside the folder pictures may be read from, {root}")
-    return resolved
 
 
 def _path_of_url(url: str) -> str:
@@ -180,17 +159,22 @@ def _path_of_url(url: str) -> str:
 
 
 def _from_data_uri(uri: str, access: ImageAccess) -> bytes:
-    header, comma, data = uri.partition(",")
+    header, comma, data = uri[:_LONGEST_HEADER].partition(",")
     name = location_name(uri)
     if not comma:
         raise ImageError(name, "has no comma before its data")
-    if len(data) > 3 * access.max_bytes + 1024:  # percent-encoding, the longest form, takes three characters a byte
-        raise ImageError(name, f"is too long; at most {access.max_bytes:,} bytes are read")
-    picture = unquote_to_bytes(data)
-    if not header.lower().rstrip().endswith(";base64"):
-        return _checked_size(picture, name, access)
+    base64ed = header.lower().rstrip().endswith(";base64")
+    most = 2 * access.max_bytes + 1024 if base64ed else _LONGEST_QUOTED
+    if len(uri) - len(header) > most:  # before it is copied: every percent sign costs a hundred bytes while unquoted
+        advice = "" if base64ed else "; a larger one is written in base64"
+        raise ImageError(name, f"is too long; at most {min(most, access.max_bytes):,} bytes are read{advice}")
+    data = uri[len(header) + 1 :]
+    if not base64ed:
+        return _checked_size(unquote_to_bytes(data), name, access)
+    for quoted, letter in (("%2B", "+"), ("%2F", "/"), ("%3D", "="), ("%0A", ""), ("%0D", "")):
+        data = data.replace(quoted, letter).replace(quoted.lower(), letter)
     try:
-        picture = base64.b64decode(b"".join(picture.split()), validate=True)
+        picture = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError) as error:
         raise ImageError(name, f"is not base64 ({error})") from error
     return _checked_size(picture, name, access)

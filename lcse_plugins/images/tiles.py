@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from PIL.Image import Image
 
 from lcse_plugins.images.reading import MIN_SIDE
 
-__all__ = ["FEW_TILES", "MANY_TILES", "TILES", "Tile", "TileChoice", "cut", "describe_tiles", "views"]
+__all__ = ["FEW_TILES", "Tile", "cut", "views"]
 
 
 class Tile(NamedTuple):
@@ -21,21 +21,7 @@ class Tile(NamedTuple):
 
 
 FEW_TILES = tuple(Tile(x, y, 0.6) for x, y in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5)))
-"""Four corners and the centre."""
-
-MANY_TILES = FEW_TILES + tuple(Tile(x, y, 0.45) for y in (0.0, 0.5, 1.0) for x in (0.0, 0.5, 1.0))
-"""Those, and nine smaller ones: a little better, for two and a half times the vectors."""
-
-TileChoice: TypeAlias = Literal["few", "many"]
-
-TILES: dict[TileChoice, tuple[Tile, ...]] = {"few": FEW_TILES, "many": MANY_TILES}
-"""The choices by name."""
-
-
-def describe_tiles(tiles: Sequence[Tile]) -> str:
-    """What a choice of tiles is called: none, few, many, or how many there are."""
-    names = [name for name, choice in TILES.items() if choice == tuple(tiles)]
-    return names[0] if names else str(len(tiles)) if tiles else "none"
+"""Four corners and the centre: enough to find small people on a beach."""
 
 
 def cut(image: Image, tile: Tile) -> Image:
@@ -45,8 +31,8 @@ def cut(image: Image, tile: Tile) -> Image:
     return image.crop((x, y, x + width, y + height))
 
 
-def views(image: Image, tiles: Sequence[Tile]) -> Iterator[Image]:
+def views(image: Image) -> Iterator[Image]:
     """A picture, then its tiles."""
     yield image
-    for tile in tiles:
+    for tile in FEW_TILES:
         yield cut(image, tile)

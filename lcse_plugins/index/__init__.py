@@ -1,10 +1,10 @@
-"""An image folder as an index on disk: `image_index` is its face.
+"""Folders of pictures as an index on disk.
 
-`update` brings it up to date with the folder, `opening` says whether it may be written there. `store` keeps it: `files`
-are the rows on disk, `table` is what is known of each picture. `scale` makes the similarities of tiles comparable with
-those of whole pictures.
+`image_index` is its face: build, open, search. `update` brings it up to date with the folders; `store` keeps it: a
+table of pictures, a file of vectors, checksums of both.
 """
 
-from lcse_plugins.index.image_index import ImageIndex, IndexReport
+from lcse_plugins.index.image_index import ImageIndex, IndexReport, cache_place
+from lcse_plugins.index.store import is_index
 
-__all__ = ["ImageIndex", "IndexReport"]
+__all__ = ["ImageIndex", "IndexReport", "cache_place", "is_index"]

@@ -1,9 +1,12 @@
-"""An image index on disk: an SQLite table of pictures, a raw file of vectors, and one of their regions if it has tiles.
+"""An image index on disk: an SQLite table of pictures, and a raw file of their vectors.
 
 Vectors are appended and flushed to disk first; only then does one SQLite transaction make them part of the index. A
 process that dies in between leaves rows nobody refers to. Rows once written are never changed, since a reader may map
-them: what is no longer needed goes when the rows are put into the order of their paths, by writing new files and
-switching to them within one transaction.
+them: what is no longer needed goes when the rows are put into the order of their pictures, by writing a new file and
+switching to it within one transaction.
+
+Every picture has a checksum of its vectors and of what is known of it, and so has the index as a whole: damage is told,
+and mended by the next run, never served.
 """
 
 from __future__ import annotations
@@ -13,38 +16,167 @@ import os
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import IndexFileError
-from lcse_plugins.index.files import TABLE_FILE, RowFile, discard, row_files, sync_folder
-from lcse_plugins.index.scale import IndexScale
-from lcse_plugins.index.table import FORMAT, FileRecord, IndexMeta, create_table, is_known_format, read_files
 
-__all__ = ["IndexStore"]
+__all__ = ["FileRecord", "IndexMeta", "IndexStore", "Key", "create_index", "damaged_records", "exclusive", "is_index"]
 
+TABLE_FILE, LOCK_FILE = "index.sqlite", "build.lock"
+FORMAT = "lcse-index-3"
+BLOCK_BYTES = 32 * 1024 * 1024
 _PASSING = ("locked", "full", "readonly", "unable to open", "I/O")  # SQLite's words for faults that are not damage
+
+Key = tuple[int, str]
+"""A picture of an index: the number of its folder, and its path in there."""
+
+
+class FileRecord(NamedTuple):
+    """What an index knows of one picture file; size and time are those when it was read."""
+
+    folder: int
+    path: str
+    """Relative to the folder, with forward slashes."""
+    size: int = 0
+    mtime_ns: int = 0
+    sha256: str = ""
+    taken: str | None = None
+    """When the camera says it was taken, as ISO 8601."""
+    row: int | None = None
+    """Where its vectors are; None for a broken file."""
+    checksum: int | None = None
+    fault: str | None = None
+    """Why it cannot be used, or could not be read again."""
+
+    @property
+    def key(self) -> Key:
+        """What tells it from other pictures."""
+        return self.folder, self.path
+
+    def sum_of(self, views: NDArray[Any]) -> int:
+        """The checksum it must have with these vectors."""
+        facts = repr((self.folder, self.path, self.sha256, self.taken)).encode("utf-8", "backslashreplace")
+        return zlib.crc32(views.tobytes(), zlib.crc32(facts))
+
+    def is_sound(self, folders: int) -> bool:
+        """Whether every value is of its kind, and the path leads nowhere but into one of so many folders."""
+        numbers = (self.folder, self.size, self.mtime_ns, self.row or 0, self.checksum or 0)
+        texts = (self.path, self.sha256, self.taken or "", self.fault or "")
+        if any(type(number) is not int for number in numbers) or any(type(text) is not str for text in texts):
+            return False
+        whole = (self.row is None) == (self.checksum is None) and (self.row is not None or self.fault is not None)
+        parts = PurePosixPath(self.path).parts
+        inside = bool(parts) and ".." not in parts and not self.path.startswith("/") and not Path(self.path).drive
+        return whole and inside and 0 <= self.folder < folders and (self.row or 0) >= 0
+
+
+class IndexMeta(NamedTuple):
+    """What holds for a whole index."""
+
+    encoder_id: str
+    dimension: int
+    folders: tuple[Path, ...]
+    views: int = 1
+    """Vectors of each picture: its own, and those of its tiles."""
+    generation: int = 0
+    """Which file of vectors is in use."""
+    scale: tuple[float, float] | None = None
+    """Factor and offset that carry the similarities of tiles over to those of whole pictures."""
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> IndexMeta:
+        """Read it from the table `meta`; what is missing or not what it must be raises nearly anything."""
+        facts = json.loads(values["facts"])
+        if zlib.crc32(values["facts"].encode()) != int(values["checksum"]):
+            raise ValueError("what it says of itself has changed")
+        scale = facts.pop("scale")
+        meta = cls(
+            **{**facts, "folders": tuple(map(Path, facts["folders"]))}, scale=None if scale is None else (*scale,)
+        )
+        if min(meta.dimension, meta.views, len(meta.folders)) < 1 or not np.isfinite(meta.scale or 0.0).all():
+            raise ValueError("its numbers make no vectors")
+        return meta
+
+    def to_values(self) -> list[tuple[str, str]]:
+        """What stands in the table `meta`."""
+        facts = json.dumps({**self._asdict(), "folders": [str(folder) for folder in self.folders]})
+        return [("format", FORMAT), ("facts", facts), ("checksum", str(zlib.crc32(facts.encode())))]
+
+
+def is_index(path: str | Path) -> bool:
+    """Whether an index is there."""
+    try:
+        return Path(path, TABLE_FILE).is_file()
+    except (OSError, ValueError):  # a query is seldom a path
+        return False
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the right to write the index at a path; it ends with the process, however that ends.
+
+    Raises:
+        IndexFileError: another process holds it, someone else's files are there, or nothing can be written there.
+    """
+    if path.is_file():
+        raise IndexFileError(f"an index cannot be written at {path}: it is a file; give the index a folder of its own")
+    if path.is_dir() and not is_index(path):
+        own = (TABLE_FILE, LOCK_FILE, "vectors-")
+        if foreign := [entry.name for entry in path.iterdir() if not entry.name.startswith(own)]:
+            raise IndexFileError(f"{path} holds other files ({foreign[0]} …); give the index a folder of its own")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        _private(path / LOCK_FILE)
+        lock = sqlite3.connect(path / LOCK_FILE, isolation_level=None, timeout=0)
+        lock.execute("BEGIN EXCLUSIVE")
+    except (OSError, sqlite3.Error) as error:
+        if "locked" in str(error):
+            raise IndexFileError(f"another process is writing the index {path}; let it end first") from error
+        raise IndexFileError(f"an index cannot be written at {path}: {error}") from error
+    with closing(lock):
+        yield
+
+
+def create_index(path: Path, meta: IndexMeta) -> None:
+    """Begin an empty index; the table comes last, so a crash leaves no half-made one."""
+    draft = path / f"{TABLE_FILE}.new"
+    try:
+        draft.unlink(missing_ok=True)
+        for stray in path.glob("vectors-*.bin"):  # not emptied: a reader of an index that was here may map them
+            _discard(stray)
+        _private(draft)
+        with closing(sqlite3.connect(draft)) as table, table:
+            table.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+            table.execute(f"CREATE TABLE files ({', '.join(FileRecord._fields)}, PRIMARY KEY (folder, path))")
+            table.executemany("INSERT INTO meta VALUES (?, ?)", meta.to_values())
+        os.replace(draft, path / TABLE_FILE)
+        _sync_folder(path)
+    except (OSError, sqlite3.Error) as error:
+        raise IndexFileError(f"an index cannot be written at {path}: {error}") from error
 
 
 class IndexStore:
     """An index's files, opened; use it as a context manager.
 
-    Attributes:
-        meta: What holds for the whole index.
-        records: Every file the index knows, by path.
+    Args:
+        path: Where the index is.
+        mend: Whether a file of vectors that is missing or too short is taken as damage of single pictures; else such an
+            index is refused. Only for the one who may write.
 
     Raises:
         IndexFileError: there is no index, or its files are damaged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, mend: bool = False) -> None:
         self.path = path
-        if not (path / TABLE_FILE).is_file():
+        if not is_index(path):
             raise IndexFileError(
                 f"there is no image index at {path}; make one with `lcse index FOLDER --out {shlex.quote(str(path))}`"
             )
@@ -54,124 +186,107 @@ class IndexStore:
             with self._faults():
                 self._table.execute("BEGIN")  # until closed or written to, what is read belongs together
                 values = dict(self._table.execute("SELECT name, value FROM meta"))
-                if not is_known_format(values):
-                    raise IndexFileError(
-                        f"{path} is no index of this version ({FORMAT}); build it again in a new place"
-                    )
-                self.records = read_files(self._table)
-            self.meta = IndexMeta.from_values(values)
-            self._files = _row_files(path, self.meta)
-            for file in self._files:
-                if fault := file.check(self._rows()):
-                    raise self._damaged(fault)
-            self._next_row = max(file.length() for file in self._files)
-        except IndexFileError:
-            self.close()
+                if values.get("format") != FORMAT:
+                    raise IndexFileError(f"{path} is no index of this version ({FORMAT}); build it in a new place")
+                rows = self._table.execute(f"SELECT {', '.join(FileRecord._fields)} FROM files").fetchall()
+            self.meta = self._written = IndexMeta.from_values(values)
+            records = [FileRecord._make(row) for row in rows]
+            if not all(record.is_sound(len(self.meta.folders)) for record in records):
+                raise ValueError("a record of a picture holds what it cannot")
+            self.records = {record.key: record for record in sorted(records, key=lambda record: record.key)}
+            if mend:
+                _private(self._rows_path)
+            size, used = self._rows_path.stat().st_size if self._rows_path.exists() else 0, self._rows_in_use()
+            if not mend and size < used * self._row_bytes:
+                raise ValueError(f"{self._rows_path.name} is missing or too short")
+            self._next_row = max(-(-size // self._row_bytes), used)
+        except BaseException as error:
+            self._table.close()
+            if isinstance(error, KeyError | TypeError | ValueError | AttributeError | OverflowError | OSError):
+                raise self._damaged(error) from error
             raise
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            self.close()
-            raise self._damaged(error) from error
-
-    @classmethod
-    def create(cls, path: Path, meta: IndexMeta) -> IndexStore:
-        """Begin an empty index; the table comes last, so a crash leaves no half-made one."""
-        draft = path / f"{TABLE_FILE}.new"
-        try:
-            draft.unlink(missing_ok=True)
-            for stray in row_files(path):  # not emptied: a reader of an index that was here may map them
-                discard(stray)
-            for file in _row_files(path, meta):
-                file.path.write_bytes(b"")
-            create_table(draft, meta)
-            os.replace(draft, path / TABLE_FILE)
-            sync_folder(path)
-        except (OSError, sqlite3.Error) as error:
-            raise IndexFileError(f"an index cannot be written at {path}: {error}") from error
-        return cls(path)
-
-    def close(self) -> None:
-        """Let go of the files."""
-        self._table.close()
 
     def __enter__(self) -> IndexStore:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.close()
+        self._table.close()
 
-    def vectors(self) -> NDArray[Any]:
-        """(n_rows, dimension) the rows on disk up to the last in use, memory-mapped, also unused ones amid them."""
-        return self._files[0].map(self._rows())
+    def rows(self) -> FloatArray:
+        """(n_rows, n_views, dimension) the rows on disk up to the last in use, memory-mapped, also unused ones."""
+        size = self._rows_path.stat().st_size // self._row_bytes if self._rows_path.exists() else 0
+        shape = (min(self._rows_in_use(), size), self.meta.views, self.meta.dimension)
+        return np.memmap(self._rows_path, np.float32, "r", shape=shape) if shape[0] else np.empty(shape, np.float32)
 
-    def regions(self) -> NDArray[Any]:
-        """(n_rows, n_tiles, dimension) the vectors of the tiles, likewise; only of an index that has them."""
-        return self._files[1].map(self._rows())
+    def save(self, batch: Iterable[tuple[FileRecord, FloatArray | None]]) -> None:
+        """Write a batch of pictures so that it is in the index wholly or not at all.
 
-    def save(self, records: Sequence[FileRecord], views: NDArray[Any], *, scale: IndexScale | None = None) -> None:
-        """Write a batch so that it is in the index wholly or not at all.
-
-        Sound records without a row take the views (n, 1 + n_tiles, dimension), the picture and its tiles, in order.
+        Args:
+            batch: Records, each with the (n_views, dimension) vectors it is to have, or None where it keeps its row or
+                has none.
         """
-        table = np.ascontiguousarray(views, dtype=self.meta.dtype)
-        for file, part in zip(self._files, (table[:, 0], table[:, 1:]), strict=False):
-            with self._faults():
-                file.write(self._next_row, part)
-        lines, written = iter(table), []
-        for record in records:
-            if record.row is None and record.fault is None:
-                record = record._replace(row=self._next_row, checksum=zlib.crc32(next(lines).tobytes()))
-                self._next_row += 1
+        written, table = list[FileRecord](), list[FloatArray]()
+        for record, views in batch:
+            if views is not None:
+                record = record._replace(row=self._next_row + len(table), checksum=record.sum_of(views))
+                table.append(views)
             written.append(record)
         with self._faults(), self._table:
+            if table:
+                _write(self._rows_path, self._next_row * self._row_bytes, table)
+                self._next_row += len(table)
             marks = ", ".join("?" for _ in FileRecord._fields)
             self._table.executemany(f"INSERT OR REPLACE INTO files VALUES ({marks})", written)
-            self._keep_scale(scale)
-        self.records.update({record.path: record for record in written})
+            self._keep(self.meta)
+        self.records.update({record.key: record for record in written})
 
-    def finish(self, *, folder: Path, keep: Sequence[str], scale: IndexScale | None = None) -> None:
-        """Forget every file but those to keep, and put the rows into the order of their paths."""
-        records = {path: self.records[path] for path in sorted(keep)}
-        order = [record for record in records.values() if record.row is not None]
-        moved = [record.row for record in order] != list(range(self._next_row))
+    def finish(self, keep: Sequence[Key], *, scale: tuple[float, float] | None) -> None:
+        """Forget every file but those to keep, and put the rows into the order of their pictures."""
+        records = {key: self.records[key] for key in sorted(keep)}
+        order = [(record, record.row) for record in records.values() if record.row is not None]
+        rows, meta = [row for _, row in order], self.meta._replace(scale=scale)
+        moved = rows != list(range(self._next_row))
         if moved:
-            self._rewrite([int(record.row or 0) for record in order])
-            records.update({record.path: record._replace(row=row) for row, record in enumerate(order)})
-        rows = [(record.row, record.path) for record in records.values()] if moved else []
-        gone = [(path,) for path in self.records.keys() - records.keys()]
+            meta = meta._replace(generation=meta.generation + 1)
+            with self._faults():
+                source, place = self.rows(), self._place_of(meta)
+                _discard(place)
+                _private(place)
+                step = max(1, BLOCK_BYTES // self._row_bytes)
+                _write(place, 0, (source[rows[start : start + step]] for start in range(0, len(rows), step)))
+                _sync_folder(self.path)
+            records.update({record.key: record._replace(row=row) for row, (record, _) in enumerate(order)})
         with self._faults(), self._table:
-            self._table.executemany("DELETE FROM files WHERE path = ?", gone)
-            self._table.executemany("UPDATE files SET row = ? WHERE path = ?", rows)
-            new = ((str(folder), "folder"), (self.meta.vectors_file, "vectors_file"))
-            self._table.executemany("UPDATE meta SET value = ? WHERE name = ?", new)
-            self._keep_scale(scale)
-        self.meta = self.meta._replace(folder=folder)
+            self._table.executemany("DELETE FROM files WHERE folder = ? AND path = ?", self.records.keys() - records)
+            places = [(record.row, *record.key) for record in records.values()] if moved else []
+            self._table.executemany("UPDATE files SET row = ? WHERE folder = ? AND path = ?", places)
+            self._keep(meta)
         self.records, self._next_row = records, len(order)
         self.discard_strays()
 
     def discard_strays(self) -> None:
-        """Delete files of rows that an interrupted run left behind; only for the one who may write."""
-        own = [file.path for file in self._files]
-        for stray in row_files(self.path):
-            if stray not in own:
-                discard(stray)
+        """Delete files of vectors that an interrupted run left behind; only for the one who may write."""
+        for stray in self.path.glob("vectors-*.bin"):
+            if stray != self._rows_path:
+                _discard(stray)
 
-    def _rewrite(self, rows: Sequence[int]) -> None:
-        number = int(Path(self.meta.vectors_file).stem.partition("-")[2]) + 1
-        meta = self.meta._replace(vectors_file=f"vectors-{number}.bin")
-        files = _row_files(self.path, meta)
-        with self._faults():
-            for old, new in zip(self._files, files, strict=True):
-                old.copy(new.path, rows)
-            sync_folder(self.path)
-        self.meta, self._files = meta, files
+    def _keep(self, meta: IndexMeta) -> None:
+        if meta != self._written:
+            self._table.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta.to_values())
+        self.meta = self._written = meta
 
-    def _keep_scale(self, scale: IndexScale | None) -> None:
-        if scale is not None and scale != self.meta.scale:
-            self._table.execute("INSERT OR REPLACE INTO meta VALUES ('scale', ?)", (json.dumps(scale),))
-            self.meta = self.meta._replace(scale=scale)
+    def _place_of(self, meta: IndexMeta) -> Path:
+        return self.path / f"vectors-{meta.generation}.bin"
 
-    def _rows(self) -> int:
-        """How many rows the records refer to."""
+    @property
+    def _rows_path(self) -> Path:
+        return self._place_of(self.meta)
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.meta.views * self.meta.dimension * 4
+
+    def _rows_in_use(self) -> int:
         return max((record.row + 1 for record in self.records.values() if record.row is not None), default=0)
 
     @contextmanager
@@ -189,10 +304,42 @@ class IndexStore:
         return IndexFileError(f"the image index {self.path} is damaged ({why}); delete it and run `lcse index` again")
 
 
-def _row_files(path: Path, meta: IndexMeta) -> list[RowFile]:
-    """The file of vectors and, of the same number, that of regions if there are tiles."""
-    files = [RowFile(path / meta.vectors_file, (meta.dimension,), meta.dtype)]
-    if meta.tiles:
-        name = meta.vectors_file.replace("vectors", "regions")
-        files.append(RowFile(path / name, (len(meta.tiles), meta.dimension), meta.dtype))
-    return files
+def damaged_records(records: Iterable[FileRecord], rows: NDArray[Any]) -> list[FileRecord]:
+    """Those whose vectors, or what is known of them, are not what they were when they were written."""
+    return [
+        record
+        for record in records
+        if record.row is not None and (record.row >= len(rows) or record.checksum != record.sum_of(rows[record.row]))
+    ]
+
+
+def _private(path: Path) -> None:
+    """Make a file that only its owner can read, if it is not there; what SQLite puts beside it is as private."""
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _write(path: Path, start: int, blocks: Iterable[NDArray[Any]]) -> None:
+    """Put vectors into a file from a place on, and flush them to disk."""
+    with open(path, "r+b") as stream:
+        stream.seek(start)
+        for block in blocks:
+            stream.write(block.tobytes())
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    """Flush a folder's list of files to disk; not on Windows, where it cannot and need not be."""
+    if os.name == "posix":
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _discard(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except PermissionError:  # a reader still maps it, where that forbids deletion: the next run tries again
+        pass

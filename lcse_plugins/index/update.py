@@ -1,31 +1,40 @@
-"""Bring an image index up to date with its folder: encode what is new or changed, drop what is gone."""
+"""Bring an image index up to date with its folders: encode what is new, changed or damaged, drop what is gone."""
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
-from PIL import Image
+from PIL.Image import Image
 
-from lcse_plugins.encoders.ahead import map_ahead
-from lcse_plugins.encoders.protocol import Encoder, FloatArray
-from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
-from lcse_plugins.images.reading import MAX_BYTES, content_hash, load_image, reason_of, walk_images
-from lcse_plugins.images.tiles import TILES, Tile, TileChoice, views
-from lcse_plugins.index.files import exclusive
-from lcse_plugins.index.opening import RowType, check_place, open_or_create, resolved_folder, why_nothing
-from lcse_plugins.index.scale import IndexScale, fit_index_scale
-from lcse_plugins.index.store import IndexStore
-from lcse_plugins.index.table import FileRecord
-from lcse_plugins.retrieval.tables import UNIT_TOLERANCE
+from lcse_plugins.encoders.batches import batched, map_ahead
+from lcse_plugins.encoders.protocol import Encoder, FloatArray, checked
+from lcse_plugins.errors import CalibrationError, ImageError, IndexFileError, InvalidOption
+from lcse_plugins.images.encoding import encode_stream
+from lcse_plugins.images.reading import content_hash, load_photograph, open_regular, reason_of
+from lcse_plugins.images.scan import passed_over_note, scan_folder
+from lcse_plugins.images.tiles import FEW_TILES, views
+from lcse_plugins.index.store import (
+    FileRecord,
+    IndexMeta,
+    IndexStore,
+    Key,
+    create_index,
+    damaged_records,
+    exclusive,
+    is_index,
+)
+from lcse_plugins.retrieval.tiles import fit_view_scale
 from lcse_plugins.scoring.arguments import check_count, has_surrogates
 
-__all__ = ["IndexReport", "update_index"]
+__all__ = ["IndexReport", "check_encoder", "resolved_folders", "update_index"]
+
+SCALE_SAMPLE = 2_048
+"""Pictures to fit the scale of tiles on at most, evenly spread over the index."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,185 +42,262 @@ class IndexReport:
     """What a run of `ImageIndex.build` did.
 
     Attributes:
+        path: Where the index is.
         added: Pictures that are new in the index.
         updated: Pictures whose content had changed.
-        removed: Pictures that are no longer in the folder.
+        removed: Pictures that are no longer in the folders.
         unchanged: Pictures that were left as they were.
-        broken: Every picture file of the folder that cannot be used, and every folder inside it that cannot be listed,
-            and why. Where reading failed, what the index knows is kept.
-        tiles: The parts of each picture that have vectors too; empty if none have.
+        repaired: Pictures whose vectors were damaged, and were made again.
+        broken: Every picture file that cannot be used, and every folder inside that cannot be listed, and why. Where
+            reading failed, what the index knows is kept.
+        passed_over: How many pictures of formats that cannot be read here there are, by suffix.
+        tiles: Whether the tiles of each picture have vectors too.
     """
 
-    added: int
-    updated: int
-    removed: int
-    unchanged: int
-    broken: tuple[ImageError, ...]
-    tiles: tuple[Tile, ...] = ()
+    path: Path
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    repaired: int = 0
+    broken: tuple[ImageError, ...] = ()
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    tiles: bool = False
+
+    @property
+    def note(self) -> str | None:
+        """One line on what was passed over and how to read it; None when nothing was."""
+        return passed_over_note(self.passed_over)
 
 
 def update_index(
-    folder: str | Path,
-    out: str | Path,
+    folders: Sequence[Path],
+    place: Path,
     *,
     encoder: Encoder,
     batch_size: int,
-    dtype: RowType | None,
-    tiles: TileChoice | None,
-    workers: int,
+    tiles: str | None,
     progress: Callable[[int, int], None] | None,
 ) -> IndexReport:
     """What `ImageIndex.build` does."""
     check_count("batch_size", batch_size)
-    if dtype not in (None, *get_args(RowType)):
-        raise InvalidOption(f"unknown dtype {dtype!r}; choose one of {', '.join(get_args(RowType))}")
-    if tiles not in (None, *TILES):
-        raise InvalidOption(f"unknown tiles {tiles!r}; choose one of {', '.join(TILES)}, or None")
-    root, place = resolved_folder(folder), Path(out)
-    _pictures(root, place, [])  # refused before anything is written
-    check_place(place)
-    with exclusive(place), open_or_create(place, root, encoder, dtype, tiles) as store:
-        unlisted: list[ImageError] = []
-        names = sorted(path.relative_to(root).as_posix() for path in _pictures(root, place, unlisted))
-        update = _Update(store, root, encoder, unlisted)
-        update.broken += [
-            ImageError(root / name, "its name is not valid Unicode") for name in names if has_surrogates(name)
-        ]
-        return update.run([name for name in names if not has_surrogates(name)], batch_size, workers, progress)
+    if tiles not in (None, "few"):
+        raise InvalidOption(f"unknown tiles {tiles!r}; choose few, or None")
+    encoder = checked(encoder)
+    _check_not_empty(folders, place)  # before anything is written
+    with exclusive(place):
+        if not is_index(place):
+            count = 1 + len(FEW_TILES) if tiles else 1
+            create_index(place, IndexMeta(encoder.encoder_id, encoder.dimension, tuple(folders), views=count))
+        with IndexStore(place, mend=True) as store:
+            check_encoder(store, encoder)
+            if tiles and store.meta.views == 1:
+                raise IndexFileError(
+                    f"the index {place} was built without tiles; leave them out, or make another index in a new place"
+                )
+            store.meta = store.meta._replace(folders=_merged(store, folders))
+            store.discard_strays()
+            return _Update(store, encoder).run(batch_size, progress or (lambda done, total: None))
 
 
-def _pictures(root: Path, place: Path, unlisted: list[ImageError]) -> Iterator[Path]:
-    """The picture files of a folder, listed as they are taken; one without any is refused at once."""
-    paths = walk_images(root, left_out=unlisted.append)
-    first = next(paths, None)
-    if first is None:
-        raise unlisted[0] if unlisted else ImageError(root, why_nothing(place))
-    return chain([first], paths)
+def resolved_folders(folders: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Where folders of pictures are, links resolved; one that lies in another is left out.
+
+    Raises:
+        ImageError: one is a loop of links, or its path cannot be written down.
+        InvalidOption: none was given.
+    """
+    given = [folders] if isinstance(folders, str | Path) else list(folders)
+    if not given:
+        raise InvalidOption("give at least one folder of pictures")
+    found: list[Path] = []
+    for folder in given:
+        try:
+            found.append(Path(folder).resolve())
+        except (OSError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
+            raise ImageError(folder, f"cannot be listed ({error})") from error
+        if has_surrogates(str(found[-1])):
+            raise ImageError(found[-1], "the folder's path is not valid Unicode; rename it, or the folder it is in")
+    distinct = list(dict.fromkeys(found))
+    return [folder for folder in distinct if not any(other in folder.parents for other in distinct)]
+
+
+def check_encoder(store: IndexStore, encoder: Encoder) -> None:
+    """Refuse to mix the vectors of two encoders.
+
+    Raises:
+        IndexFileError: the index was made with another encoder.
+    """
+    meta = store.meta
+    if (meta.encoder_id, meta.dimension) != (encoder.encoder_id, encoder.dimension):
+        raise IndexFileError(
+            f"the index {store.path} was made with encoder {meta.encoder_id!r} ({meta.dimension} dimensions), "
+            f"not with {encoder.encoder_id!r} ({encoder.dimension}); use that encoder, or make another index"
+        )
+
+
+def _check_not_empty(folders: Sequence[Path], place: Path) -> None:
+    """Refuse folders without pictures: more often a disk is away than that someone deleted all."""
+    passed_over, unlisted = Counter[str](), list[ImageError]()
+    for folder in folders:
+        for found in scan_folder(folder, passed_over=passed_over):
+            if not isinstance(found, ImageError) or not os.path.isdir(found.source):
+                return
+            unlisted.append(found)
+    if unlisted:
+        raise unlisted[0]
+    reason = "there are no picture files in this folder"
+    if note := passed_over_note(passed_over):
+        reason += f" that can be read here ({note})"
+    if is_index(place):
+        with IndexStore(place) as store:
+            count = sum(record.row is not None for record in store.records.values())
+        advice = "see whether a disk is not mounted, or delete the index if they are gone"
+        reason += f", yet the index {place} still holds {count} pictures; {advice}" if count else ""
+    raise ImageError(" or ".join(map(str, folders)), reason)
+
+
+def _merged(store: IndexStore, given: Sequence[Path]) -> tuple[Path, ...]:
+    """The index's folders with the given ones among them; one that is gone may have moved to one of them.
+
+    Raises:
+        IndexFileError: a folder of the index is not among the given ones, and has not moved there.
+    """
+    merged, new = list(store.meta.folders), [folder for folder in given if folder not in store.meta.folders]
+    for number, folder in enumerate(store.meta.folders):
+        if folder in given:
+            continue
+        known = [record for record in store.records.values() if record.folder == number and record.row is not None]
+        moved = [place for place in new if not known or any(_is_same(record, place) for record in known)]
+        if folder.is_dir() or not moved:
+            where = "" if folder.is_dir() else ", which is not there"
+            raise IndexFileError(
+                f"the index {store.path} is of {folder}{where}, not of {' or '.join(map(str, given))}; "
+                f"name {folder} too, see whether a disk is not mounted, or choose another place"
+            )
+        merged[number] = moved[0]
+        new.remove(moved[0])
+    return (*merged, *new)
+
+
+def _is_same(record: FileRecord, folder: Path) -> bool:
+    """Whether a picture is found at its path in another folder."""
+    try:
+        path = folder / record.path
+        return path.stat().st_size == record.size and content_hash(path) == record.sha256
+    except (OSError, ImageError):
+        return False
 
 
 class _Update:
-    """One run over a folder: what the index knows, what is met, and the batches written in between."""
+    """One run over the folders: what the index knows, what is met, and the batches written in between."""
 
-    def __init__(self, store: IndexStore, root: Path, encoder: Encoder, unlisted: Sequence[ImageError]) -> None:
-        self.store, self.root, self.encoder = store, root, encoder
-        self.known = dict(store.records)
+    def __init__(self, store: IndexStore, encoder: Encoder) -> None:
+        self.store, self.encoder = store, encoder
+        self.folders, self.known, self.rows = store.meta.folders, dict(store.records), store.rows()
+        self.damaged = {record.key for record in damaged_records(self.known.values(), self.rows)}
+        for key in self.damaged:  # to be read and encoded as if they were new
+            self.known[key] = self.known[key]._replace(row=None, checksum=None, fault="damaged")
         self.by_content = {record.sha256: record for record in self.known.values() if record.row is not None}
-        self.counts = {"added": 0, "updated": 0, "unchanged": 0}
-        self.broken = list(unlisted)
-        hidden = tuple(f"{Path(error.source).relative_to(root).as_posix()}/" for error in unlisted)
-        self.unseen = [name for name in self.known if name.startswith(hidden)]
+        self.counts, self.passed_over = Counter[str](), Counter[str]()
+        self.broken: list[ImageError] = []
 
-    def run(
-        self, listed: Sequence[str], batch_size: int, workers: int, progress: Callable[[int, int], None] | None
-    ) -> IndexReport:
+    def run(self, batch_size: int, tell: Callable[[int, int], None]) -> IndexReport:
         """Meet every file, then forget those that are gone."""
-        done = 0
-        stream = map_ahead(self._read, listed, workers=workers, prefetch=max(2 * workers, 1))
-        while True:
-            if progress:
-                progress(done, len(listed))
-            if done == len(listed):
-                break
-            done += self._batch(islice(stream, batch_size))
-        for name in self.unseen:
-            self._count(self.known[name])
-        keep = sorted([*listed, *self.unseen])
-        self.store.finish(folder=self.root, keep=keep, scale=self._scale(keep))
+        listed, unseen = self._listed()
+        tiled, done = self.store.meta.views > 1, 0
+        read = map_ahead(self._read, listed.items())
+        encoded = encode_stream(self.encoder, read, batch_size=batch_size, views=views if tiled else None)
+        tell(done, len(listed))
+        for batch in batched(encoded, batch_size):
+            fresh = [(record, found if isinstance(found, np.ndarray) else None) for record, found in batch]
+            self.store.save(item for item in fresh if item[1] is not None or item[0] != self.known.get(item[0].key))
+            for record, _ in fresh:
+                self._count(record)
+            done += len(batch)
+            tell(done, len(listed))
+        for key in unseen:
+            self._count(self.known[key])
+        keep = [*listed, *unseen]
+        self.store.finish(keep, scale=self._scale([self.store.records[key] for key in sorted(keep)]) if tiled else None)
         gone = self.known.keys() - set(keep)
-        removed = sum(self.known[name].row is not None for name in gone)
-        return IndexReport(**self.counts, removed=removed, broken=tuple(self.broken), tiles=self.store.meta.tiles)
+        self.counts["removed"] = sum(self.known[key].row is not None or key in self.damaged for key in gone)
+        return IndexReport(
+            path=self.store.path,
+            broken=tuple(self.broken),
+            passed_over=dict(self.passed_over),
+            tiles=tiled,
+            **self.counts,
+        )
 
-    def _read(self, name: str) -> tuple[FileRecord, Image.Image | None]:
+    def _listed(self) -> tuple[dict[Key, ImageError | None], list[Key]]:
+        """The picture files that are there, with their faults; and known ones in folders that cannot be listed."""
+        listed, unseen = dict[Key, ImageError | None](), list[Key]()
+        for number, folder in enumerate(self.folders):
+            for found in scan_folder(folder, passed_over=self.passed_over):
+                fault = found if isinstance(found, ImageError) else None
+                path = found if isinstance(found, Path) else Path(found.source)
+                name = path.relative_to(folder).as_posix()
+                if fault is None or not (has_surrogates(name) or os.path.isdir(path)):
+                    listed[number, name] = fault
+                    continue
+                self.broken.append(fault)
+                unseen += [key for key in self.known if key[0] == number and key[1].startswith(f"{name}/")]
+        if not listed:
+            _check_not_empty(self.folders, self.store.path)  # emptied since the first look
+        return dict(sorted(listed.items())), unseen
+
+    def _read(self, item: tuple[Key, ImageError | None]) -> tuple[FileRecord, Image | None]:
         """A file's record, and its picture when it has to be encoded; called from worker threads."""
-        path, before, record = self.root / name, self.known.get(name), FileRecord(name, 0, 0)
+        key, fault = item
+        path, before, record = self.folders[key[0]] / key[1], self.known.get(key), FileRecord(*key)
         try:
+            if fault is not None:
+                raise fault
             status = path.stat()
-            if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
-                raise ImageError(path, "not a regular file")
-            record = FileRecord(name, status.st_size, _in_64_bits(status.st_mtime_ns))
+            # A file's time may lie centuries away; SQLite keeps 64 bits.
+            record = record._replace(size=status.st_size, mtime_ns=(status.st_mtime_ns + 2**63) % 2**64 - 2**63)
             # What made a fault may be gone, and the file's time would not tell.
             if before and not before.fault and (before.size, before.mtime_ns) == (record.size, record.mtime_ns):
                 return before, None
-            if record.size > MAX_BYTES:
-                raise ImageError(path, f"{record.size:,} bytes are too many; at most {MAX_BYTES:,} are read")
-            data = path.read_bytes()
-            record = record._replace(sha256=content_hash(data))
-            twin = self.by_content.get(record.sha256)
-            if twin:  # touched, moved or copied: it shares the row until the rows are put in order
-                return record._replace(row=twin.row, checksum=twin.checksum), None
-            return record, load_image(data)
-        except ImageError as error:
-            return record._replace(fault=error.reason), None
-        except OSError as error:
-            fault = f"cannot be read ({reason_of(error)})"
-            if before is None or before.row is None or isinstance(error, FileNotFoundError):
-                return record._replace(fault=fault), None
-            return before._replace(fault=f"{fault}; what the index knows of it is kept"), None
-
-    def _batch(self, stream: Iterator[tuple[FileRecord, Image.Image | None]]) -> int:
-        """Encode and write the files of one batch; how many they were."""
-        met: list[FileRecord] = []
-
-        def pictures() -> Iterator[Image.Image]:
-            for record, picture in stream:
-                met.append(record)
-                if picture is not None:
-                    yield from views(picture, self.store.meta.tiles)
-
-        waiting = pictures()
-        first = next(waiting, None)
-        vectors = np.empty((0, self.store.meta.dimension), dtype=np.float32)
-        if first is not None:  # else the encoder need not even load its model
-            vectors = self.encoder.encode_images(chain([first], waiting))
-        fresh = sum(record.row is None and record.fault is None for record in met)
-        shape = (fresh, 1 + len(self.store.meta.tiles), self.store.meta.dimension)
-        _check_vectors(vectors, (shape[0] * shape[1], shape[2]), self.encoder)
-        changed = [record for record in met if record != self.known.get(record.path)]
-        if changed:
-            self._save(changed, vectors.reshape(shape))
-        for record in met:
-            self._count(record)
-        return len(met)
-
-    def _save(self, records: Sequence[FileRecord], table: FloatArray) -> None:
-        """Write a batch; the first one comes with a scale, so that an interrupted index can be searched too."""
-        scale = None
-        if self.store.meta.tiles and self.store.meta.scale is None:
-            rows = range(len(table))
-            scale = fit_index_scale(self.encoder, table[:, 0], table[:, 1:], rows=rows, checksums=())
-        self.store.save(records, table, scale=scale)
-
-    def _scale(self, names: Sequence[str]) -> IndexScale | None:
-        if not self.store.meta.tiles:
-            return None
-        records = [self.store.records[name] for name in names]
-        return fit_index_scale(
-            self.encoder,
-            self.store.vectors(),
-            self.store.regions(),
-            rows=[record.row for record in records if record.row is not None],
-            checksums=[record.checksum for record in records if record.row is not None],
-            known=self.store.meta.scale,
-        )
+            with open_regular(path) as stream:
+                record = record._replace(sha256=content_hash(stream))
+                twin = self.by_content.get(record.sha256)
+                if twin and twin.row is not None:  # touched, moved or copied: it shares the row until the end
+                    record = record._replace(taken=twin.taken, row=twin.row)
+                    return record._replace(checksum=record.sum_of(self.rows[twin.row])), None
+                picture, taken = load_photograph(stream, name=str(path))
+                return record._replace(taken=None if taken is None else taken.isoformat()), picture
+        except FileNotFoundError:
+            return record._replace(fault="there is no such file"), None
+        except (ImageError, OSError) as error:
+            passing = error if isinstance(error, OSError) else error.__cause__
+            reason = error.reason if isinstance(error, ImageError) else f"cannot be read ({reason_of(error)})"
+            if before and before.row is not None and isinstance(passing, OSError) and passing.errno is not None:
+                return before._replace(fault=f"{reason}; what the index knows of it is kept"), None
+            return record._replace(fault=reason), None
 
     def _count(self, record: FileRecord) -> None:
-        before = self.known.get(record.path)
+        before = self.known.get(record.key)
         if record.fault is not None:
-            self.broken.append(ImageError(self.root / record.path, record.fault))
+            self.broken.append(ImageError(self.folders[record.folder] / record.path, record.fault))
+        elif record.key in self.damaged:
+            self.counts["repaired"] += 1
         elif before is None or before.row is None:
             self.counts["added"] += 1
         else:
             self.counts["unchanged" if before.sha256 == record.sha256 else "updated"] += 1
 
-
-def _in_64_bits(number: int) -> int:
-    """A number as SQLite can keep it; a file's time may lie centuries away."""
-    return (number + 2**63) % 2**64 - 2**63
-
-
-def _check_vectors(vectors: FloatArray, shape: tuple[int, int], encoder: Encoder) -> None:
-    if vectors.shape != shape:
-        raise EncoderError(f"encoder {encoder.encoder_id!r} gave vectors of shape {vectors.shape} where {shape} is due")
-    lengths = np.linalg.norm(np.asarray(vectors, dtype=np.float64), axis=1)
-    if not np.all(np.abs(lengths - 1.0) <= UNIT_TOLERANCE):
-        raise EncoderError(f"encoder {encoder.encoder_id!r} gave vectors that are not of length one")
+    def _scale(self, records: Sequence[FileRecord]) -> tuple[float, float] | None:
+        """The scale of tiles, fitted again when the pictures have changed."""
+        rows = [record.row for record in records if record.row is not None]
+        same = [record.checksum for record in records] == [self.known[key].checksum for key in sorted(self.known)]
+        if not rows or (same and self.store.meta.scale is not None):
+            return self.store.meta.scale
+        chosen = np.asarray(rows)[np.linspace(0, len(rows) - 1, min(len(rows), SCALE_SAMPLE)).astype(np.intp)]
+        table: FloatArray = self.store.rows()[chosen]
+        try:
+            scale = fit_view_scale(self.encoder, table[:, 0], table[:, 1:])
+        except CalibrationError:  # pictures that are all alike tell no scale
+            return 1.0, 0.0
+        return float(scale.factor), float(scale.offset)

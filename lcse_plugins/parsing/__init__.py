@@ -1,9 +1,8 @@
 """Text to tree: the offline grammar (default), language-model parsers, and the parse cache.
 
-`grammar` tells English (`english/`) from the explicit language of AND, OR and NOT (`explicit`). A language model is
-asked by `openai_parser` as `llm` and `consult` say, with the texts of `prompt/`, over the network by `service/`;
-`schema` is the form of its reply, and `grounding/` believes it or not. `cached` remembers answers in a `cache`;
-`hybrid` asks a model only where the grammar is not sure. What all of them give is in `result`.
+`grammar` tells English (`english/`) from the explicit language of AND, OR and NOT (`boolean`). `llm/` asks a language
+model, checks its reply against the query's own words and remembers it; `hybrid` asks it only where the grammar is not
+sure. What all of them give is in `result`.
 """
 
 from lcse_plugins.parsing.grammar import GrammarParser, is_explicit, parse

@@ -1,16 +1,29 @@
-"""`HybridParser`: the offline grammar answers what it is sure of, the language model only the rest."""
+"""`HybridParser`: the offline grammar answers what it is sure of; a language model is asked about the rest.
+
+Where both have answered:
+
+    both read the same               → that reading, now sure
+    the model gives no usable answer → the grammar's reading, as it was
+    they differ in a sign            → plain similarity: one of them excludes what the other wants
+    the grammar left it plain, and
+    the model wants nothing at all   → plain similarity: "no two snowflakes alike"
+    they differ otherwise            → the model's reading, not sure
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from lcse_plugins.parsing.grammar import GrammarParser
 from lcse_plugins.parsing.result import Parse, Parser, aread_with, read_with
-from lcse_plugins.query import Query
+from lcse_plugins.query import Concept, Query, affirms_nothing, canonical, format_query, leaves, ordered
 
 __all__ = ["HybridParser"]
 
 
 class HybridParser:
-    """Sends a query to the language model only when the grammar is not sure, so most queries cost nothing.
+    """Asks the language model only when the grammar is not sure, so most queries cost nothing.
 
     Args:
         llm: The parser that is asked about the rest: `OpenAIParser`, `CachedParser`, any `Parser`.
@@ -32,12 +45,12 @@ class HybridParser:
             QuerySyntaxError: the text is in the explicit language and breaks its grammar; no model is asked to guess.
         """
         parse = self.grammar.read(text)
-        return parse if parse.sure else read_with(self.llm, text)
+        return parse if parse.sure else combined(parse, read_with(self.llm, text))
 
     async def aread(self, text: str) -> Parse:
         """`read` without blocking."""
         parse = self.grammar.read(text)
-        return parse if parse.sure else await aread_with(self.llm, text)
+        return parse if parse.sure else combined(parse, await aread_with(self.llm, text))
 
     def close(self) -> None:
         """Close what the model's parser keeps open, if it does."""
@@ -50,3 +63,39 @@ class HybridParser:
             self.close()
         else:
             await aclose()
+
+
+def combined(grammar: Parse, model: Parse) -> Parse:
+    """One reading out of the grammar's, which was not sure, and the model's."""
+    if model.error is not None:
+        return model
+    if _form(grammar.query) == _form(model.query):
+        return replace(grammar, sure=True, notes=(*grammar.notes, f"{model.parser} reads it the same way"))
+    if grammar.constrained and model.constrained and (clash := _clash(grammar.query, model.query)):
+        note = f"the grammar and {model.parser} differ about {', '.join(sorted(clash))}; the query is taken as a whole"
+        return replace(grammar, query=Concept(grammar.text), affirmative=grammar.text, notes=(*grammar.notes, note))
+    if affirms_nothing(model.query) and not grammar.constrained:
+        note = f"{model.parser} reads {format_query(model.query)}, which wants nothing; the query is taken as a whole"
+        return replace(grammar, notes=(*grammar.notes, note))
+    note = f"read by {model.parser}; the grammar was not sure of {format_query(grammar.query)}"
+    return replace(model, sure=False, notes=(*model.notes, note))
+
+
+_SMALL = frozenset("a an the of in on at and or is are it with to some any for no not".split())
+
+
+def _form(query: Query) -> str:
+    return format_query(ordered(canonical(query))).casefold()
+
+
+def _clash(one: Query, other: Query) -> set[str]:
+    """Words that one tree only wants and the other only excludes."""
+    (wanted, excluded), (also_wanted, also_excluded) = _by_sign(one), _by_sign(other)
+    return (wanted - excluded) & (also_excluded - also_wanted) | (excluded - wanted) & (also_wanted - also_excluded)
+
+
+def _by_sign(query: Query) -> tuple[set[str], set[str]]:
+    signs: tuple[set[str], set[str]] = (set(), set())
+    for concept, negated in leaves(query):
+        signs[negated].update(set(re.findall(r"[^\W_]+", concept.text.casefold())) - _SMALL)
+    return signs

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from lcse_plugins.errors import QueryError, QueryTooComplex
@@ -13,9 +15,10 @@ from lcse_plugins.query import (
     Not,
     Query,
     canonical,
+    concepts,
     describe,
     excludes,
-    is_constrained,
+    has_logic,
     is_tree,
     to_flat,
     to_json,
@@ -23,15 +26,12 @@ from lcse_plugins.query import (
 from lcse_plugins.scoring.arguments import check_unicode
 
 __all__ = [
-    "DetailedParser",
-    "Parse",
-    "Parser",
-    "affirmative_text",
-    "aread_with",
-    "check_text",
-    "read_with",
-    "taken_whole",
-]
+    "MAX_CONCEPTS", "DetailedParser", "Parse", "Parser", "affirmative_text", "aread_with", "check_size", "check_text",
+    "read_with", "taken_whole",
+]  # fmt: skip
+
+MAX_CONCEPTS = 64
+"""Concepts in a query: each is encoded and scored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +66,19 @@ class Parse:
         _check_tree(self.query)
         check_unicode(self.text)
 
+    @cached_property
+    def tree(self) -> Query:
+        """The canonical tree, which is scored."""
+        return canonical(self.query)
+
     @property
     def constrained(self) -> bool:
         """Whether the query states any logic."""
-        return is_constrained(self.query)
+        return has_logic(self.tree)
 
     def to_json(self) -> dict[str, Any]:
         """The parse as JSON values, with the canonical tree."""
-        tree = canonical(self.query)
+        tree = self.tree
         flat = to_flat(tree, strict=False)
         return {
             "query": self.text,
@@ -82,6 +87,7 @@ class Parse:
             "operator": flat["operator"],
             "constrained": self.constrained,
             "affirmative": self.affirmative,
+            "sure": self.sure,
             "notes": list(self.notes),
             "parser": self.parser,
             "error": self.error,
@@ -97,12 +103,8 @@ class Parser(Protocol):
 
 
 @runtime_checkable
-class DetailedParser(Protocol):
+class DetailedParser(Parser, Protocol):
     """A parser that also says how it read the text."""
-
-    def __call__(self, text: str, /) -> Query:
-        """The tree of `text`."""
-        ...
 
     def read(self, text: str) -> Parse:
         """The tree of `text`, and how it was read."""
@@ -122,9 +124,7 @@ def read_with(parser: Parser, text: str) -> Parse:
 async def aread_with(parser: Parser, text: str) -> Parse:
     """`read_with` off the event loop; a parser with an `aread` of its own is awaited."""
     if (aread := getattr(parser, "aread", None)) is None:
-        from lcse_plugins.off_loop import wait
-
-        return await wait(read_with, parser, text)
+        return await asyncio.to_thread(read_with, parser, text)
     parse: Parse = await aread(text)
     return parse
 
@@ -144,6 +144,12 @@ def check_text(text: object) -> None:
         raise QueryTooComplex(f"the query has {len(text)} characters; at most {MAX_TEXT} are read")
 
 
+def check_size(query: Query) -> None:
+    """Raise `QueryTooComplex` where a tree names more concepts than are scored."""
+    if (count := len(concepts(query))) > MAX_CONCEPTS:
+        raise QueryTooComplex(f"the query names {count} concepts; at most {MAX_CONCEPTS} are scored")
+
+
 def _check_tree(query: object) -> None:
     if not is_tree(query):
         raise TypeError(f"a parser makes a tree of concepts, not {query!r:.80}")
@@ -159,13 +165,7 @@ def affirmative_text(query: Query, text: str) -> str | None:
 
 
 def _affirmed(tree: Query) -> Query | None:
-    match tree:
-        case Concept():
-            return tree
-        case Not():
-            return None
-        case _:
-            kept = [part for child in tree.children if (part := _affirmed(child)) is not None]
-            if len(kept) <= 1:
-                return kept[0] if kept else None
-            return type(tree)(tuple(kept))
+    if isinstance(tree, Concept | Not):
+        return tree if isinstance(tree, Concept) else None
+    kept = tuple(part for child in tree.children if (part := _affirmed(child)) is not None)
+    return type(tree)(kept) if len(kept) > 1 else kept[0] if kept else None

@@ -2,10 +2,10 @@
 
 A vector index ranks by a linear function <v, q>. Four kinds of q serve a logical query:
 
-- *candidate vectors* point where its score grows: its gradients at the points from which its best images are seen
-  (see `vantage`). The text vector itself would fetch just what a negation excludes.
+- *candidate vectors* point where its score grows (see `candidates`). The text vector itself would fetch just what a
+  negation excludes.
 - several of them at once: for a conjunction, databases that can rank by the *least* of several products find its best
-  images in one search (see `tangents`).
+  images in one search.
 - *bounds* <v, q> + c, the largest of which is never below the score (see `bounds`). Once the k-th best score found is
   above what every bound allows an unseen image, the top k is proved complete.
 - when the score *is* linear (no logic, or one negated concept) a single search is already exact.
@@ -18,21 +18,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.query import Concept, Not, Query, leaves, shape_of
 from lcse_plugins.retrieval.bounds import bounds_of
-from lcse_plugins.retrieval.candidates import combined, search_vectors
-from lcse_plugins.retrieval.ceiling import EDGE
-from lcse_plugins.retrieval.tangents import conjunction_searches
+from lcse_plugins.retrieval.candidates import conjunction_slopes, search_slopes, unlike
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import ScoringConfig
 from lcse_plugins.scoring.edit import edits_nothing, holistic_share
 
-__all__ = ["Bound", "Plan"]
+__all__ = ["ROUNDING", "Bound", "Plan"]
 
 ROUNDING = 1e-5
-"""What float32 may add to a cosine; a proof must hold by more than this."""
+"""What float32 may add to a cosine or a score; a proof must hold by more than this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +71,10 @@ class Plan:
         """Linear functions whose maximum is at least the score; None when none are known."""
         if edits_nothing(self.tree, self.config):
             return (Bound(np.asarray(self.holistic, dtype=np.float32), 0.0),)
-        lengths = np.linalg.norm(self.concept_vectors.astype(np.float64), axis=1)
-        ceilings = bool(lengths.max() <= EDGE)
-        found = bounds_of(shape_of(self.tree), self.calibration, self.config, ceilings=ceilings)
+        found = bounds_of(self._shape, self.calibration, self.config)
         if found is None:
             return None
-        share = holistic_share(self.tree, self.config)
-        vectors = combined(found.weights, self.holistic, self.concept_vectors, share=share).astype(np.float32)
+        vectors = self._vectors(found.weights).astype(np.float32)
         return tuple(Bound(vector, offset) for vector, offset in zip(vectors, found.offsets.tolist(), strict=True))
 
     @cached_property
@@ -86,26 +82,24 @@ class Plan:
         """(b, d) the candidate vectors, which a search in a vector index is made with, most useful first."""
         if self.linear is not None:
             return self.linear.vector[None, :]
-        return search_vectors(
-            self.tree, self.holistic, self.concept_vectors, calibration=self.calibration, config=self.config
-        )
+        slopes = search_slopes(self._shape, self.calibration, self.config)
+        return np.asarray(unlike(self._vectors(slopes)), dtype=np.float32)
 
     @cached_property
     def searches(self) -> tuple[FloatArray, ...]:
         """The candidate searches for a database that ranks by the least of several products; (b, d) vectors of each.
 
-        A conjunction takes one search for what is wanted and one for what is not. Where just one thing is wanted, a
-        single search stands beside the best two of `search_vectors`.
+        A conjunction takes one search for what is wanted and one for what is not, by unit vectors. Where just one
+        thing is wanted, a single search stands beside the best two of `search_vectors`.
         """
-        joint: tuple[FloatArray, ...] = ()
-        if self.linear is None:
-            joint = conjunction_searches(
-                self.tree, self.holistic, self.concept_vectors, calibration=self.calibration, config=self.config
-            )
-        if not joint:
+        joint = () if self.linear is not None else conjunction_slopes(self._shape, self.calibration, self.config)
+        found = [self._vectors(slopes) for slopes in joint]
+        lengths = [np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in found]
+        if not found or not all(length.all() for length in lengths):
             return tuple(self.search_vectors[:, None, :])
+        unit = (np.asarray(one / length, dtype=np.float32) for one, length in zip(found, lengths, strict=True))
         wanted = sum(not negated for _, negated in leaves(self.tree))
-        return (*joint, *self.search_vectors[:2, None, :]) if wanted == 1 else joint
+        return (*unit, *self.search_vectors[:2, None, :]) if wanted == 1 else tuple(unit)
 
     def proves(self, kth_score: float, last_similarities: Sequence[float]) -> bool:
         """Whether no image beyond the ones seen can score above `kth_score`.
@@ -117,5 +111,14 @@ class Plan:
         """
         if self.bounds is None:
             return False
-        ceiling = max(last + bound.offset for last, bound in zip(last_similarities, self.bounds, strict=True))
-        return kth_score > ceiling + ROUNDING
+        most = max(last + bound.offset for last, bound in zip(last_similarities, self.bounds, strict=True))
+        return kth_score > most + ROUNDING
+
+    @cached_property
+    def _shape(self) -> Query:
+        return shape_of(self.tree)
+
+    def _vectors(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(b, d) vectors whose products with an image are weighted similarities, and the text's share of the score."""
+        share = holistic_share(self.tree, self.config)
+        return share * self.holistic.astype(np.float64) + weights @ self.concept_vectors.astype(np.float64)

@@ -19,12 +19,11 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.errors import InvalidCandidate
-from lcse_plugins.retrieval.pool import VectorPool
+from lcse_plugins.retrieval.pool import VectorPool, rank_pool
 from lcse_plugins.retrieval.tables import as_numbers
 from lcse_plugins.scoring.arguments import check_count, check_limits
 from lcse_plugins.scoring.encoded import EncodedQuery
-from lcse_plugins.scoring.results import Candidate, Ranked, Ranking
+from lcse_plugins.scoring.results import Candidate, Ranking
 
 __all__ = [
     "Answers",
@@ -68,29 +67,6 @@ class SearchRequest:
 
 Answers: TypeAlias = Sequence[Sequence[Candidate | None]]
 """For each search its candidates in order; None stands for one that was found but has no vector to score."""
-
-
-def rank_pool(
-    encoded: EncodedQuery, pool: VectorPool, *, limit: int | None = None, min_truth: float | None = None
-) -> Ranking:
-    """The exact ranking of a pool."""
-    if pool.dimension != encoded.matrix.shape[1]:
-        raise InvalidCandidate(
-            f"image vectors have {pool.dimension} dimensions, the query's have {encoded.matrix.shape[1]}; "
-            "encode both with the same encoder"
-        )
-    best, scores = pool.top(encoded, limit=limit, min_truth=min_truth)
-    similarities = pool.similarities(encoded, best)
-    _, truths = encoded.score_similarities(similarities)
-    holistic = scores if encoded.edits_nothing else similarities[:, 0]
-    columns = zip(
-        best.tolist(), scores.tolist(), truths.tolist(), holistic.tolist(), encoded.evidence(similarities), strict=True
-    )
-    results = [
-        Ranked(candidate=pool.candidate(position), score=score, truth=truth, holistic=similarity, evidence=evidence)
-        for position, score, truth, similarity, evidence in columns
-    ]
-    return Ranking(results, parse=encoded.parse, mode=encoded.config.mode, exact=True)
 
 
 def search_steps(

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from lcse_plugins.errors import InvalidCandidate
 
-__all__ = ["as_numbers", "unit_rows"]
+__all__ = ["as_numbers", "row_lengths", "unit_rows"]
 
 BLOCK = 16_384
-"""Rows measured at a time."""
+"""Rows measured at a time, so that a memory map is never loaded as a whole."""
 
 UNIT_TOLERANCE = 1e-4
-"""Rows this close to length one are taken as they are."""
+"""Rows this close to length one are taken as they are; those of half precision ten times as far."""
 
 
 def as_numbers(values: Any) -> NDArray[Any]:
@@ -31,28 +31,26 @@ def as_numbers(values: Any) -> NDArray[Any]:
     try:
         if isinstance(values, list | tuple):
             values = [_off_graph(value) for value in values]
-        return np.asarray(_off_graph(values))
+        numbers = np.asarray(_off_graph(values))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidCandidate(f"image vectors form a table (n, d) of numbers: {error}") from error
+    if not np.issubdtype(numbers.dtype, np.floating) and not np.issubdtype(numbers.dtype, np.integer):
+        raise InvalidCandidate(f"image vectors must be numbers, not {numbers.dtype}")
+    return numbers
 
 
 def _off_graph(values: Any) -> Any:
     return values.detach().cpu().float() if hasattr(values, "detach") else values
 
 
-def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
-    """(n, d) rows of length one: the array itself when they are, else a normalised copy.
+def row_lengths(vectors: NDArray[Any]) -> NDArray[np.float64] | None:
+    """(n,) lengths of (n, d) rows; None where all are of length one.
 
     Raises:
         InvalidCandidate: there are no rows, or one is zero, NaN or infinite.
     """
     if not len(vectors):
         raise InvalidCandidate("there are no image vectors to rank; index some images first")
-    if vectors.dtype not in (np.float32, np.float16):
-        if not np.issubdtype(vectors.dtype, np.floating) and not np.issubdtype(vectors.dtype, np.integer):
-            raise InvalidCandidate(f"image vectors must be numbers, not {vectors.dtype}")
-        with np.errstate(over="ignore"):
-            vectors = vectors.astype(np.float32)
     lengths = np.empty(len(vectors), dtype=np.float64)
     for start in range(0, len(vectors), BLOCK):
         block = np.asarray(vectors[start : start + BLOCK], dtype=np.float64)
@@ -64,7 +62,18 @@ def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
                 f"{int(wrong.sum())} of {len(vectors)} image vectors are {name}, the first at position {first}; "
                 "encode those images again or leave them out"
             )
-    tolerance = UNIT_TOLERANCE if vectors.dtype == np.float32 else 10 * UNIT_TOLERANCE
-    if np.all(np.abs(lengths - 1.0) <= tolerance):
-        return vectors
-    return np.asarray(vectors / lengths[:, None], dtype=vectors.dtype)
+    tolerance = UNIT_TOLERANCE if vectors.dtype != np.float16 else 10 * UNIT_TOLERANCE
+    return None if np.all(np.abs(lengths - 1.0) <= tolerance) else lengths
+
+
+def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
+    """(n, d) float32 or float16 rows of length one: the array itself when they are, else a normalised copy.
+
+    Raises:
+        InvalidCandidate: there are no rows, or one is zero, NaN or infinite.
+    """
+    lengths = row_lengths(vectors)
+    kind = vectors.dtype if vectors.dtype == np.float16 else np.dtype(np.float32)
+    if lengths is None:
+        return vectors.astype(kind, copy=False)
+    return np.asarray(vectors / lengths[:, None], dtype=kind)

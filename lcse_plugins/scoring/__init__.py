@@ -1,1 +1,1 @@
-"""The paper: evidence, logic and the edit."""
+"""The paper: evidence, logic and edit as pure functions over arrays, with the calibration and the choices they take."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from numbers import Integral, Real
 from os import PathLike
@@ -10,7 +10,17 @@ from typing import TypeVar
 
 from lcse_plugins.errors import InvalidOption, QueryError
 
-__all__ = ["check_count", "check_limits", "check_unicode", "has_surrogates", "is_whole", "pictures_of", "texts_of"]
+__all__ = [
+    "check_choice",
+    "check_count",
+    "check_known",
+    "check_limits",
+    "check_unicode",
+    "has_surrogates",
+    "is_whole",
+    "pictures_of",
+    "texts_of",
+]
 
 Picture = TypeVar("Picture")
 
@@ -18,6 +28,27 @@ Picture = TypeVar("Picture")
 def is_whole(value: object) -> bool:
     """Whether a value is an integer, numpy's included; True and False do not count."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Refuse a value that is not among the choices.
+
+    Raises:
+        InvalidOption: it is not; the message lists them.
+    """
+    if value not in choices:
+        raise InvalidOption(f"unknown {name} {value!r:.80}; choose one of {', '.join(choices)}")
+
+
+def check_known(what: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse options by names that nobody knows.
+
+    Raises:
+        InvalidOption: there is such a name; the message lists what is known.
+    """
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise InvalidOption(f"unknown {what} options {unknown}; known are {sorted(known)}")
 
 
 def check_count(name: str, value: int) -> None:

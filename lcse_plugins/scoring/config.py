@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from lcse_plugins.errors import InvalidOption
+from lcse_plugins.scoring.arguments import check_choice, check_known
 
-__all__ = ["DEFAULT_CONFIG", "DEFAULT_TEMPLATES", "Aggregator", "HolisticText", "Mode", "ScoringConfig"]
+__all__ = ["DEFAULT_CONFIG", "DEFAULT_TEMPLATES", "Aggregator", "HolisticText", "Mode", "ScoringConfig", "config_of"]
 
-Mode = Literal["lcse", "anchored", "factored", "routed", "holistic"]
-Aggregator = Literal["power", "minmax", "probabilistic"]
+Mode = Literal["anchored", "lcse", "factored", "routed", "holistic"]
+Aggregator = Literal["minmax", "power", "probabilistic"]
 HolisticText = Literal["query", "affirmative", "canonical"]
 
 DEFAULT_TEMPLATES = ("a {}", "a photo of a {}", "an image of a {}", "a {} in the image")
 """The paper's prompt ensemble for one concept."""
+
+LARGEST_EXPONENT = 1e6
+"""Beyond it float32 cannot hold what an exponent makes of a logarithm; infinite ones are the minimum and maximum."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,11 +27,12 @@ class ScoringConfig:
     """How evidence becomes a score.
 
     Attributes:
-        mode: `lcse` edits the ordinary similarity (the paper's method); `factored` ranks by logic alone; `routed`
-            is `factored` for queries with logic and `holistic` for the others; `holistic` is the plain encoder;
-            `anchored` averages the logic, as a similarity, with the similarity of what the query affirms, or of its
-            concepts where that has no text.
-        aggregator: how children combine: `power` mean (the paper's), `minmax`, or `probabilistic` products.
+        mode: `anchored` (the default) averages the logic, as a similarity, with the similarity of what the query
+            affirms; `lcse` is the paper's method, which edits the ordinary similarity; `factored` ranks by logic
+            alone; `routed` is `factored` for queries with logic and `holistic` for the others; `holistic` is the
+            plain encoder.
+        aggregator: how children combine: `minmax`, the paper's `power` mean, or `probabilistic` products. None
+            takes the mode's own: `minmax` for `anchored`, `power` for the others.
         gamma_and: exponent of the power mean for AND; -1, the harmonic mean, lets one weak concept pull down.
         gamma_or: exponent for OR; 10 is close to the maximum yet still smooth.
         holistic: the text that gives the ordinary similarity: the `query` as written (the paper's), its
@@ -35,24 +40,31 @@ class ScoringConfig:
         templates: prompts averaged into one concept vector; each holds one `{}`.
     """
 
-    mode: Mode = "lcse"
-    aggregator: Aggregator = "power"
+    mode: Mode = "anchored"
+    aggregator: Aggregator | None = None
     gamma_and: float = -1.0
     gamma_or: float = 10.0
     holistic: HolisticText = "query"
     templates: tuple[str, ...] = DEFAULT_TEMPLATES
 
     def __post_init__(self) -> None:
-        _check_choice("mode", self.mode, get_args(Mode))
-        _check_choice("aggregator", self.aggregator, get_args(Aggregator))
-        _check_choice("holistic", self.holistic, get_args(HolisticText))
+        check_choice("mode", self.mode, get_args(Mode))
+        if self.aggregator is None:
+            object.__setattr__(self, "aggregator", _own_aggregator(self.mode))
+        check_choice("aggregator", self.aggregator, get_args(Aggregator))
+        check_choice("holistic", self.holistic, get_args(HolisticText))
         for name in ("gamma_and", "gamma_or"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or math.isnan(value):
-                raise InvalidOption(f"{name} is a number, not {value!r}")
+            if not isinstance(value, int | float) or not (abs(value) <= LARGEST_EXPONENT or math.isinf(value)):
+                raise InvalidOption(f"{name} is a number up to {LARGEST_EXPONENT:g} or infinite, not {value!r:.80}")
         object.__setattr__(self, "templates", tuple(self.templates))
         if not self.templates or any(template.count("{}") != 1 for template in self.templates):
             raise InvalidOption(f"templates are texts that hold one '{{}}' each, not {self.templates!r}")
+
+    def with_mode(self, mode: Mode) -> ScoringConfig:
+        """The same choices in another mode, with that mode's own aggregator unless another was chosen."""
+        own = self.aggregator == _own_aggregator(self.mode)
+        return replace(self, mode=mode, aggregator=None if own else self.aggregator)
 
     def to_json(self) -> dict[str, Any]:
         """All choices as JSON values."""
@@ -62,16 +74,25 @@ class ScoringConfig:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ScoringConfig:
         """The config that `to_json` wrote; unknown names are refused."""
-        known = {f.name for f in fields(cls)}
-        unknown = sorted(set(data) - known)
-        if unknown:
-            raise InvalidOption(f"unknown scoring options {unknown}; known are {sorted(known)}")
+        check_known("scoring", data, [f.name for f in fields(cls)])
         return cls(**data)
 
 
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InvalidOption(f"unknown {name} {value!r}; choose one of {', '.join(choices)}")
+def _own_aggregator(mode: Mode) -> Aggregator:
+    return "minmax" if mode == "anchored" else "power"
+
+
+def config_of(config: ScoringConfig | None, mode: Mode | None) -> ScoringConfig:
+    """The config meant by a config, or by a mode alone.
+
+    Raises:
+        InvalidOption: both were given, or the mode is unknown.
+    """
+    if config is not None and mode is not None:
+        raise InvalidOption("give config= or mode=, not both; a config has a mode")
+    if config is not None:
+        return config
+    return DEFAULT_CONFIG if mode is None else ScoringConfig(mode=mode)
 
 
 DEFAULT_CONFIG = ScoringConfig()

@@ -1,18 +1,15 @@
-"""Edit: correct the ordinary similarity by what the logic says.
+"""Edit: from the truth of the query to the score that images are ranked by.
 
-    score = s_hol + (logit p_logic - logit p_soft) / β
+    anchored    score = (s_affirmed + logit p_logic / β + μ) / 2
+    lcse        score = s_hol + (logit p_logic - logit p_soft) / β
 
-`p_soft` is what the encoder heard (the concepts, no operator), `p_logic` is what was said; the score moves by their
-difference. A query without logic moves by nothing: its scores are the encoder's own, bit for bit.
+`anchored`, the default, takes the logic as a similarity, logit p_logic / β + μ (for one affirmed concept that is its
+cosine), and averages it with the similarity of what the query affirms. Where nothing is affirmed, and for OR (whose
+text prefers images that show both sides), the plain half is the mean of the concepts' own similarities, those of
+negated ones reflected at μ.
 
-The other modes use the logic as a similarity of its own, logit p_logic / β + μ; for one affirmed concept that is its
-cosine. `anchored` averages it with a plain similarity: that of what the query affirms,
-
-    score = (s_affirmed + logit p_logic / β + μ) / 2
-
-There is nothing to subtract, because the affirmed text holds no negated concept that the encoder could have heard.
-Where nothing is affirmed, and for OR (whose text prefers images that show both sides), the plain half is the mean of
-the concepts' own similarities, those of negated ones reflected at μ.
+`lcse`, the paper's, moves the ordinary similarity: `p_soft` is what the encoder heard (the concepts, no operator),
+`p_logic` is what was said. A query without logic moves by nothing: its scores are the encoder's own, bit for bit.
 """
 
 from __future__ import annotations
@@ -22,21 +19,13 @@ from collections.abc import Mapping
 from array_api_compat import array_namespace, is_array_api_obj
 
 from lcse_plugins.errors import InvalidCandidate
-from lcse_plugins.query import Or, Query, affirms_nothing, canonical, concepts, has_logic, leaves, ordered
+from lcse_plugins.query import Or, Query, affirms_nothing, canonical, concepts, has_logic, leaves
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
-from lcse_plugins.scoring.evidence import Array, Logits, gather_logits
-from lcse_plugins.scoring.logic import soft_floor, soft_logit, truth_ceiling, truth_logit
+from lcse_plugins.scoring.evidence import Array, gather_logits
+from lcse_plugins.scoring.logic import soft_logit, truth_logit
 
-__all__ = [
-    "edits_nothing",
-    "holistic_share",
-    "leaf_weights",
-    "score_arrays",
-    "score_ceiling",
-    "score_reach",
-    "score_tree",
-]
+__all__ = ["edits_nothing", "holistic_share", "leaf_weights", "score_arrays", "score_tree"]
 
 
 def score_arrays(
@@ -51,7 +40,7 @@ def score_arrays(
 
     Args:
         query: Any tree.
-        holistic: (n,) similarities of the images to the whole query text (in mode `anchored`: to its affirmed part).
+        holistic: (n,) similarities of the images to the whole query text (in mode `anchored` to its affirmed part).
         similarities: Concept text → (n,) similarities, for every concept of the query.
         calibration: μ and β of the encoder that made the similarities.
         config: Mode and aggregation.
@@ -63,7 +52,7 @@ def score_arrays(
         QueryError: the query is not a tree.
         InvalidCandidate: an array is missing, is of another kind or length, or holds NaN or infinite values.
     """
-    tree = ordered(canonical(query))
+    tree = canonical(query)
     _check_finite("holistic", holistic)
     xp = array_namespace(holistic)
     computed = xp.float32 if xp.finfo(holistic.dtype).bits < 32 else holistic.dtype
@@ -93,35 +82,18 @@ def score_tree(
     calibration: Calibration,
     config: ScoringConfig,
 ) -> tuple[Array, Array]:
-    """(n,) scores and (n,) logits of the truth for a tree that is canonical and ordered, without checks.
-
-    The soft truth is that of all concepts given, of which the tree may be one side of an OR. They are taken in the
-    order of their names, so that equivalent queries are edited alike to the last bit.
-    """
+    """(n,) scores and (n,) logits of the truth for a canonical tree, without checks."""
     logits = gather_logits(similarities, calibration)
     truth = truth_logit(tree, logits, config=config)
     if edits_nothing(tree, config):
         return holistic, truth
     if config.mode == "lcse":
-        soft = soft_logit([logits[concept] for concept in sorted(logits)])
-        return holistic + (truth - soft) / calibration.beta, truth
-    return _blend(tree, holistic, truth, logits, calibration, config), truth
-
-
-def score_ceiling(
-    tree: Query,
-    holistic: Array,
-    similarities: Mapping[str, Array],
-    *,
-    calibration: Calibration,
-    config: ScoringConfig,
-) -> Array:
-    """(n,) numbers not below the scores of `score_tree`, at a fraction of the work; for a tree with logic in it."""
-    logits = gather_logits(similarities, calibration)
-    ceiling = truth_ceiling(tree, logits, config=config)
-    if config.mode == "lcse":
-        return holistic + (ceiling - soft_floor(list(logits.values()))) / calibration.beta
-    return _blend(tree, holistic, ceiling, logits, calibration, config)
+        return holistic + (truth - soft_logit(list(logits.values()))) / calibration.beta, truth
+    logic = truth
+    if weights := leaf_weights(tree, config):
+        logic = (truth + sum(weight * logits[text] for text, weight in weights.items())) / 2
+    score, share = logic / calibration.beta + calibration.mu, holistic_share(tree, config)
+    return (share * holistic + (1.0 - share) * score if share else score), truth
 
 
 def edits_nothing(tree: Query, config: ScoringConfig) -> bool:
@@ -141,19 +113,6 @@ def holistic_share(tree: Query, config: ScoringConfig) -> float:
     return 0.5 if config.mode == "anchored" and _has_anchor(tree) else 0.0
 
 
-def score_reach(tree: Query, config: ScoringConfig) -> tuple[float, float] | None:
-    """How far a score moves when similarities do: by at most a |Δ holistic| + b max |Δ concept|; None when unknown.
-
-    In logits a power mean with exponent ≥ -1, like the minimum and the maximum, moves no further than its arguments.
-    """
-    if config.aggregator == "probabilistic":
-        return None
-    if config.aggregator == "power" and min(config.gamma_and, config.gamma_or) < -1.0:
-        return None
-    share = holistic_share(tree, config)
-    return share, 2.0 if config.mode == "lcse" else 1.0 - share
-
-
 def leaf_weights(tree: Query, config: ScoringConfig) -> dict[str, float]:
     """Concept → its weight in the plain half of an `anchored` score, where no text stands for that half.
 
@@ -168,18 +127,6 @@ def leaf_weights(tree: Query, config: ScoringConfig) -> dict[str, float]:
 def _has_anchor(tree: Query) -> bool:
     """Whether the text of what is affirmed is a good anchor: something is, and not as one of several choices."""
     return not isinstance(tree, Or) and not affirms_nothing(tree)
-
-
-def _blend(
-    tree: Query, holistic: Array, truth: Array, logits: Logits, calibration: Calibration, config: ScoringConfig
-) -> Array:
-    """The logic as a similarity, averaged with a plain one where the mode says so."""
-    weights = leaf_weights(tree, config)
-    if weights:
-        plain = [weight * logits[text] for text, weight in weights.items()]
-        truth = (truth + sum(plain[1:], plain[0])) / 2
-    logic, share = truth / calibration.beta + calibration.mu, holistic_share(tree, config)
-    return logic if share == 0.0 else share * holistic + (1.0 - share) * logic
 
 
 def _check_finite(name: str, values: Array) -> None:

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.query import Query, affirms_nothing, canonical, concepts, leaves, ordered
+from lcse_plugins.query import Query, affirms_nothing, concepts, leaves
 from lcse_plugins.retrieval.plan import Plan
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import ScoringConfig
-from lcse_plugins.scoring.edit import edits_nothing, score_ceiling, score_tree
+from lcse_plugins.scoring.edit import edits_nothing, score_tree
 from lcse_plugins.scoring.evidence import ConceptEvidence, probability
+from lcse_plugins.scoring.logic import truth_logit
 
 __all__ = ["EncodedQuery"]
 
@@ -37,15 +39,10 @@ class EncodedQuery:
     calibration: Calibration
     config: ScoringConfig
 
-    @cached_property
+    @property
     def tree(self) -> Query:
-        """The canonical tree."""
-        return canonical(self.parse.query)
-
-    @cached_property
-    def scored_tree(self) -> Query:
-        """The canonical tree in the order in which it is evaluated."""
-        return ordered(self.tree)
+        """The canonical tree, which is scored."""
+        return self.parse.tree
 
     @cached_property
     def concepts(self) -> tuple[str, ...]:
@@ -84,39 +81,42 @@ class EncodedQuery:
 
     def score_similarities(self, similarities: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n,) scores and (n,) truths from (n, 1 + m) products of image vectors with `matrix`."""
-        scores, truth = self._score(similarities)
-        return scores, probability(truth)
-
-    def scores(self, similarities: FloatArray) -> FloatArray:
-        """(n,) scores from the same products."""
-        return similarities[:, 0] if self.edits_nothing else self._score(similarities)[0]
-
-    def score_ceiling(self, similarities: FloatArray) -> FloatArray:
-        """(n,) numbers not below the scores, at a fraction of the work, from the same products."""
-        holistic, columns = self._columns(similarities)
-        ceiling: FloatArray = score_ceiling(
-            self.scored_tree, holistic, columns, calibration=self.calibration, config=self.config
+        scores, truth = score_tree(
+            self.tree, similarities[:, 0], self._columns(similarities), calibration=self.calibration, config=self.config
         )
-        return ceiling
-
-    def _score(self, similarities: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if len(similarities) == 1:  # numpy adds up one image's numbers in another order than those of many
-            scores, truths = self._score(np.repeat(similarities, 2, axis=0))
-            return scores[:1], truths[:1]
-        holistic, columns = self._columns(similarities)
-        return score_tree(self.scored_tree, holistic, columns, calibration=self.calibration, config=self.config)
-
-    def _columns(self, similarities: FloatArray) -> tuple[FloatArray, dict[str, FloatArray]]:
-        return similarities[:, 0], {name: similarities[:, i] for i, name in enumerate(self.concepts, start=1)}
+        return scores, probability(truth)
 
     def evidence(self, similarities: FloatArray) -> list[tuple[ConceptEvidence, ...]]:
         """The evidence of each of n images, from the (n, 1 + m) products of their vectors with `matrix`."""
         cosines = similarities[:, 1:].astype(np.float64)
-        chances = probability((cosines - self.calibration.mu) * self.calibration.beta)
-        columns = [(concept, self.negated[concept]) for concept in self.concepts]
+        chances = probability((cosines - self.calibration.mu) * self.calibration.beta).tolist()
+        presence = self.calibration.presence
         return [
             tuple(
-                ConceptEvidence(*column, cosine, chance) for column, cosine, chance in zip(columns, *row, strict=True)
+                ConceptEvidence(
+                    name, self.negated[name], cosine, chance, None if presence is None else presence.probability(cosine)
+                )
+                for name, cosine, chance in zip(self.concepts, *row, strict=True)
             )
-            for row in zip(cosines.tolist(), chances.tolist(), strict=True)
+            for row in zip(cosines.tolist(), chances, strict=True)
         ]
+
+    def satisfied(
+        self, similarities: FloatArray, truths: FloatArray, *, min_truth: float | None = None
+    ) -> NDArray[np.bool_]:
+        """(n,) whether each image satisfies the query, from the same products and the truths.
+
+        That is a truth of at least `min_truth`; by default one half, on the presence scale where there is one. There
+        an AND is its weakest part and an OR its strongest.
+        """
+        curve = self.calibration.presence
+        if min_truth is not None or curve is None:
+            return np.asarray(truths >= (0.5 if min_truth is None else min_truth))
+        logits = {name: curve.intercept + curve.slope * column for name, column in self._columns(similarities).items()}
+        return np.asarray(truth_logit(self.tree, logits, config=_MIN_AND_MAX) >= 0)
+
+    def _columns(self, similarities: FloatArray) -> dict[str, FloatArray]:
+        return {name: similarities[:, place] for place, name in enumerate(self.concepts, start=1)}
+
+
+_MIN_AND_MAX = ScoringConfig(aggregator="minmax")

@@ -10,19 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from array_api_compat import array_namespace
 
 from lcse_plugins.scoring.calibration import Calibration
 
-__all__ = ["Array", "ConceptEvidence", "Logits", "gather_logits", "probability"]
+__all__ = ["Array", "ConceptEvidence", "Logits", "Word", "gather_logits", "probability"]
 
 Array: TypeAlias = Any
 """A numpy array or a torch tensor of floats."""
 
 Logits: TypeAlias = Mapping[str, Array]
 """Concept text → (n,) logits."""
+
+Word: TypeAlias = Literal["clear", "likely", "unclear", "not seen"]
+
+WORDS_FROM_PRESENCE: Mapping[Word, float] = {"clear": 0.8, "likely": 0.5, "unclear": 0.1}
+"""The least chance of being there for each word."""
+
+WORDS_FROM_PROBABILITY: Mapping[Word, float] = {"clear": 0.99, "likely": 0.95, "unclear": 0.5}
+"""The same for evidence that was not fitted: measured on photographs, it promises more than is there."""
 
 LARGEST_LOGIT = 1e6
 """No cosine reaches it; it keeps the arithmetic finite for any finite input."""
@@ -36,13 +44,15 @@ class ConceptEvidence:
         concept: its text.
         negated: whether the query excludes it.
         similarity: mean cosine over the prompt templates.
-        probability: evidence that the image shows it, before negation.
+        probability: evidence that the image shows it, before negation; what ranking used.
+        presence: the fitted chance that it is there; None where the calibration has no presence curve.
     """
 
     concept: str
     negated: bool
     similarity: float
     probability: float
+    presence: float | None = None
 
     @property
     def label(self) -> str:
@@ -50,9 +60,27 @@ class ConceptEvidence:
         return f"no {self.concept}" if self.negated else self.concept
 
     @property
+    def word(self) -> Word:
+        """How well it is seen: `clear`, `likely`, `unclear` or `not seen`."""
+        if self.presence is None:
+            return _in_words(self.probability, WORDS_FROM_PROBABILITY)
+        return _in_words(self.presence, WORDS_FROM_PRESENCE)
+
+    @property
+    def seen(self) -> str:
+        """In words: `dog: clear`, `no person: not seen`; where something unwanted is seen, that: `person: clear`."""
+        return f"{self.label if self.word == 'not seen' else self.concept}: {self.word}"
+
+    @property
+    def text(self) -> str:
+        """The same with the percentage, where it was fitted: `dog: clear, 97 %`."""
+        percent = "" if self.presence is None or self.word == "not seen" else f", {100 * self.presence:.0f} %"
+        return self.seen + percent
+
+    @property
     def fits(self) -> bool:
-        """Whether the image rather does as the query says than not."""
-        return (self.probability >= 0.5) != self.negated
+        """True when the image is more likely to do as the query says of this concept than not."""
+        return ((self.probability if self.presence is None else self.presence) >= 0.5) != self.negated
 
     def to_json(self) -> dict[str, Any]:
         """The evidence as JSON values."""
@@ -61,7 +89,13 @@ class ConceptEvidence:
             "negated": self.negated,
             "similarity": self.similarity,
             "probability": self.probability,
+            "presence": self.presence,
+            "word": self.word,
         }
+
+
+def _in_words(value: float, words: Mapping[Word, float]) -> Word:
+    return next((word for word, least in words.items() if value >= least), "not seen")
 
 
 def gather_logits(similarities: Mapping[str, Array], calibration: Calibration) -> dict[str, Array]:

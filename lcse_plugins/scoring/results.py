@@ -42,6 +42,7 @@ class Ranked:
         truth: how far the query holds for it, in [0, 1].
         holistic: its ordinary similarity to the text.
         evidence: what was seen of each concept.
+        satisfies: whether the query holds for it: truth of one half on the presence scale, or `min_truth` if given.
     """
 
     candidate: Candidate
@@ -49,6 +50,7 @@ class Ranked:
     truth: float
     holistic: float
     evidence: tuple[ConceptEvidence, ...]
+    satisfies: bool
 
     @property
     def id(self) -> Hashable:
@@ -62,19 +64,16 @@ class Ranked:
 
     @property
     def reason(self) -> str:
-        """Why it stands where it does, in words."""
-        seen = ", ".join(
-            f"{item.label} {'✓' if item.fits else '✗'} {100 * item.probability:.0f} % seen" for item in self.evidence
-        )
-        sign = "+" if self.correction >= 0 else "-"
-        return (
-            f"score {self.score:.3f} = similarity {self.holistic:.3f} {sign} {abs(self.correction):.3f} "
-            f"(truth {100 * self.truth:.0f} %: {seen})"
-        )
+        """Why it stands where it does, in one plain line: `dog: clear · no person: not seen`."""
+        return " · ".join(item.seen for item in self.evidence)
 
     def explain(self) -> str:
-        """Its identity and the reason, in one line."""
-        return f"{self.id}: {self.reason}"
+        """Its identity, the reason and the arithmetic."""
+        sign = "+" if self.correction >= 0 else "-"
+        return (
+            f"{self.id}: {self.reason} (score {self.score:.3f} = similarity {self.holistic:.3f} "
+            f"{sign} {abs(self.correction):.3f} by logic, truth {self.truth:.2f})"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON values, without the vector and the payload."""
@@ -84,6 +83,7 @@ class Ranked:
             "holistic": self.holistic,
             "correction": self.correction,
             "truth": self.truth,
+            "satisfies": self.satisfies,
             "evidence": [item.to_json() for item in self.evidence],
         }
 
@@ -115,15 +115,33 @@ class Ranking(list[Ranked]):
             return Ranking(super().__getitem__(place), parse=self.parse, mode=self.mode, exact=self.exact)
         return super().__getitem__(place)
 
+    @property
+    def satisfied(self) -> int:
+        """How many of these results satisfy the query."""
+        return sum(result.satisfies for result in self)
+
+    @property
+    def summary(self) -> str:
+        """Where the answer ends, in a sentence."""
+        count = self.satisfied
+        if not self:
+            return "Nothing was found."
+        if not count:
+            return "Nothing here satisfies this; these are the nearest."
+        said = "1 picture satisfies this" if count == 1 else f"{count} pictures satisfy this"
+        return f"{said}." if count == len(self) else f"{said}; the rest are the nearest."
+
     def to_json(self) -> dict[str, Any]:
         """The ranking as JSON values, with who read the query and what there is to know about that."""
         return {
             "query": self.parse.text,
             "tree": to_json(canonical(self.parse.query)),
             "parser": self.parse.parser,
+            "sure": self.parse.sure,
             "notes": list(self.parse.notes),
             "error": self.parse.error,
             "mode": self.mode,
             "exact": self.exact,
+            "satisfied": self.satisfied,
             "results": [result.to_json() for result in self],
         }

@@ -13,12 +13,12 @@ from lcse_plugins import LogicScorer, ScoringConfig
 from lcse_plugins.bench.negbench import (
     Choice,
     ChoiceReport,
+    choices_text,
     measure_choices,
     measure_recall,
     read_choices,
     read_retrieval_captions,
 )
-from lcse_plugins.bench.tables import choices_text
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.testing import ToyEncoder
 

@@ -1,85 +1,279 @@
-"""The picture report in a real browser: `make test-browser` installs what this needs and runs it."""
+"""The page in a real browser, as a person uses it. Screenshots go to `build/screenshots`."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
+import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lcse_plugins.cli.report import write_report
-from tests.cli.test_report import NASTY, comparison
+from lcse_plugins import ImageIndex, LogicScorer
+from lcse_plugins.cli.page.app import PageState
+from lcse_plugins.cli.page.report import Comparison, write_report
+from tests.browser.conftest import NASTY, Page, served
 
 pytestmark = pytest.mark.browser
 
-ROOT = Path(__file__).resolve().parents[2]
+ENTER, ESCAPE, DOWN, RIGHT, TAB, SPACE = "\ue007", "\ue00c", "\ue015", "\ue014", "\ue004", " "
+DOGS = ["dog-in-armchair.jpg", "spaniel-in-harness.jpg", "white-dog-on-bench.jpg"]
 
 
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    """A headless Chromium that records its console and its network requests."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="run `make test-browser`")
-    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not program or not driver:
-        pytest.skip("chromium and chromedriver are not installed; run `make test-browser`")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,1400"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    session = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
-    try:
-        yield session
-    finally:
-        session.quit()
+def test_results_come_while_typing(page: Page, address: str) -> None:
+    page.open(address)
+    page.shoot("start-light")
+    before = page.names()
+    page.search("a dog")
+    first = page.names()
+    page.find("#query").send_keys(" and no person")
+    page.wait(lambda: page.texts("#reading .chip") == ["dog×", "no person×"])
+    assert before != first != page.names()
+    assert set(DOGS) <= set(page.names()[:5])
+    assert page.texts(".card .line")[0] == "dog: clear · no person: not seen"
+    assert "satisfy this; the rest are the nearest." in page.texts("#summary")[0]
+    assert page.texts(".ends") == ["The answer ends here; these are the nearest."]
+    assert all(" dog " in alt for alt in page.run("return [...document.querySelectorAll('.card img')].map(i => i.alt)"))
+    page.shoot("dog-light")
 
 
-def requests_of(browser: Any) -> list[str]:
-    messages = (json.loads(entry["message"])["message"] for entry in browser.get_log("performance"))
-    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+def test_half_a_query_leaves_what_was_found(page: Page, address: str) -> None:
+    page.open(address)
+    page.search("a dog")
+    found = page.names()
+    page.find("#query").send_keys(" AND (")
+    page.wait(lambda: page.find("#note").is_displayed())
+    assert page.names() == found
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> str:
-    names = ["umbrella person.png", "umbrella.png", "person.png", "bench.png", "street.png", NASTY]
-    write_report(tmp_path / "report.html", [comparison(tmp_path, names, "umbrella and no person")])
-    return (tmp_path / "report.html").as_uri()
+def test_a_chip_is_flipped_and_removed(page: Page, address: str) -> None:
+    page.open(address)
+    page.search("a dog and no person")
+    page.find(".chip button").click()
+    page.wait(lambda: page.texts("#reading .chip") == ["no dog×", "no person×"])
+    assert not set(DOGS) & set(page.names()[:10])
+    page.find(".chip:last-of-type button + button").click()
+    page.wait(lambda: page.texts("#reading .chip") == ["no dog×"])
+    page.find("#reading .link").click()
+    page.wait(lambda: page.texts("#reading .chip") == ["dog×", "no person×"])
 
 
-def test_renders_quietly_and_alone(browser: Any, page: str) -> None:
-    browser.get(page)
-    assert browser.get_log("browser") == []
-    fetched = [url for url in requests_of(browser) if not url.startswith("data:")]
-    assert fetched == [page]
-    broken = browser.execute_script("return [...document.images].filter(i => !i.naturalWidth).length")
-    assert broken == 0
-    assert browser.execute_script("return document.scripts.length") == 0
-    names = browser.execute_script("return [...document.querySelectorAll('.name')].map(e => e.textContent)")
-    assert any("<script>alert(1)" in name for name in names)
-    (ROOT / "artefacts").mkdir(exist_ok=True)
-    browser.save_screenshot(str(ROOT / "artefacts" / "report.png"))
+def test_a_doubtful_reading_is_noted(page: Page, address: str) -> None:
+    page.open(address)
+    page.search("a dog and no dog")
+    page.wait(lambda: page.find("#note").is_displayed())
+    assert "contradiction" in page.texts("#note")[0]
 
 
-def test_fits_a_phone(browser: Any, page: str) -> None:
-    browser.set_window_size(500, 900)
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": 375, "height": 800, "deviceScaleFactor": 2, "mobile": True}
-    )
-    browser.get(page)
-    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+def test_strictness_and_mode(page: Page, address: str) -> None:
+    page.open(address)
+    page.search("a dog and no person")
+    every = len(page.names())
+    page.run("strict.value = 50; strict.dispatchEvent(new Event('input'))")
+    page.wait(lambda: 0 < len(page.names()) < every)
+    assert page.texts("#strict-text") == ["at least 97 %"]
+    page.run("strict.value = 0; strict.dispatchEvent(new Event('input'))")
+    page.wait(lambda: len(page.names()) == every)
+    page.run("mode.value = 'holistic'; mode.dispatchEvent(new Event('change'))")
+    page.wait(lambda: page.names()[:1] != DOGS[:1])
 
 
-def test_is_readable_in_the_dark_and_by_keyboard(browser: Any, page: str) -> None:
-    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
-    browser.get(page)
-    colours = "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
-    ground, ink = browser.execute_script(colours)
-    assert ground == "rgb(15, 19, 24)"
-    assert ink == "rgb(230, 234, 239)"
-    browser.execute_cdp_cmd("Input.dispatchKeyEvent", {"type": "keyDown", "key": "Tab", "code": "Tab"})
-    assert browser.execute_script("return document.activeElement.tagName") == "LI"
-    assert browser.execute_script("return [...document.images].every(i => i.alt)")
+def test_plain_similarity_beside_logic(page: Page, address: str) -> None:
+    page.open(address)
+    page.search("a dog and no person")
+    page.find("#compare").click()
+    page.wait(lambda: page.texts(".columns h2") == ["With logic", "Plain similarity"])
+    logic, plain = (page.texts(f".columns > :nth-child({n}) .name") for n in (1, 2))
+    assert set(DOGS) <= set(logic[:5])
+    assert plain[0] == "skier-with-dog.jpg"
+    assert any("person" in text for text in page.texts(".columns > :nth-child(2) .fails"))
+    page.shoot("compare-light")
+
+
+def test_a_picture_opens_with_its_reasons(page: Page, address: str) -> None:
+    page.open(address)
+    page.search("a dog and no person")
+    first = page.names()[0]
+    page.find(".open").click()
+    page.wait(lambda: page.find("#dialog").is_displayed())
+    assert page.texts("#dialog-name") == [first]
+    assert [text.startswith(word) for text, word in zip(page.texts("#bars dt"), ("dog", "no person"), strict=True)]
+    assert not page.find("#arithmetic").is_displayed()
+    page.find("#fold summary").click()
+    assert "/ 2 =" in page.find("#arithmetic").text
+    page.shoot("dialog-light")
+    page.find("#more-like").click()
+    page.wait(lambda: f"like {first}×" in page.texts("#reading .chip"))
+    page.find("#reading .chip:last-of-type button").click()
+    page.wait(lambda: f"not like {first}×" in page.texts("#reading .chip"))
+    page.wait(lambda: page.names()[0] != first)
+
+
+def test_bars_stand_out(page: Page, address: str) -> None:
+    for dark in (False, True):
+        page.open(address, dark=dark)
+        page.search("a dog and a person")
+        page.find(".open").click()
+        colours = page.run(
+            "return ['#bars dd', '#bars i'].map((s) => getComputedStyle(document.querySelector(s)).backgroundColor)"
+        )
+        track, bar = (luminance(colour) for colour in colours)
+        assert (max(track, bar) + 0.05) / (min(track, bar) + 0.05) >= 3
+        page.press(ESCAPE)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in colour[4:-1].split(",")]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_a_picture_to_search_by(page: Page, address: str, photos: Path) -> None:
+    page.open(address)
+    page.find("#file").send_keys(str(photos / "zebras.jpg"))
+    page.wait(lambda: page.texts("#reading .chip") == ["like zebras.jpg×"])
+    page.wait(lambda: page.names()[0] == "zebras.jpg")
+
+
+def test_chosen_ones_are_copied_and_exported(page: Page, address: str) -> None:
+    page.open(address)
+    page.search("a dog and no person")
+    page.run("window.saved = []; URL.createObjectURL = (blob) => (blob.text().then((t) => saved.push(t)), '#')")
+    page.run("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+    page.find("#copy").click()
+    assert page.wait(lambda: page.run("return window.copied")).count("\n") >= 4
+    page.run("document.querySelectorAll('.pick')[1].click()")
+    assert page.texts("#chosen") == ["1 chosen"]
+    page.find("#export").click()
+    exported = json.loads(page.wait(lambda: page.run("return saved[0]")))
+    assert [result["id"] for result in exported["results"]] == [page.names()[1]]
+    assert exported["results"][0]["evidence"][0]["presence"] > 0.5
+    page.find("#unchoose").click()
+    assert page.texts("#chosen") == [""]
+
+
+def test_by_keyboard_alone(page: Page, address: str) -> None:
+    page.open(address)
+    page.run("document.activeElement.blur()")
+    page.press("/")
+    page.press(*"a dog and no person")
+    page.wait(lambda: page.run("return state.answer.query") == "a dog and no person")
+    page.press(DOWN, RIGHT)
+    focused = "return document.activeElement.closest('.card')?.dataset.id"
+    assert page.run(focused) == page.names()[1]
+    page.press("x", ENTER)
+    page.wait(lambda: page.find("#dialog").is_displayed())
+    assert page.texts("#dialog-name") == [page.names()[1]]
+    page.press(RIGHT)
+    assert page.texts("#dialog-name") == [page.names()[2]]
+    page.press(ESCAPE)
+    page.wait(lambda: not page.find("#dialog").is_displayed())
+    assert page.run(focused) == page.names()[2]
+    assert page.texts("#chosen") == ["1 chosen"]
+    page.press("/", TAB, TAB, ENTER)  # past the button for pictures, to the first chip
+    page.wait(lambda: page.texts("#reading .chip")[0] == "no dog×")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_fits_a_phone(page: Page, address: str, dark: bool) -> None:
+    shade = "dark" if dark else "light"
+    page.open(address, width=390, height=844, dark=dark)
+    page.search("either a dog or a cat, but no people")
+    fits = "return document.documentElement.scrollWidth <= innerWidth"
+    assert page.run(fits)
+    page.shoot(f"phone-{shade}")
+    page.find("#compare").click()
+    page.wait(lambda: page.texts(".columns h2"))
+    assert page.run(fits)
+    page.shoot(f"phone-compare-{shade}")
+    page.find(".open").click()
+    page.wait(lambda: page.find("#dialog").is_displayed())
+    assert page.run("return document.getElementById('dialog').scrollWidth <= innerWidth")
+    page.shoot(f"phone-dialog-{shade}")
+
+
+def test_in_the_dark(page: Page, address: str) -> None:
+    page.open(address, dark=True)
+    page.search("a dog and no person")
+    ground, ink = page.run("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
+    assert luminance(ground) < 0.02 < 0.7 < luminance(ink)
+    page.shoot("dog-dark")
+    page.find(".open").click()
+    page.wait(lambda: page.find("#dialog").is_displayed())
+    page.shoot("dialog-dark")
+
+
+def test_names_and_queries_full_of_html_stay_text(page: Page, address: str) -> None:
+    page.open(address)
+    page.search('horse AND NOT "<img src=x onerror=hacked=1>"')
+    assert NASTY in page.names()
+    assert "no <img src=x onerror=hacked=1>×" in page.texts("#reading .chip")
+    for _ in range(3):
+        page.run(
+            "[...document.querySelectorAll('.card')].find((c) => c.dataset.id.includes('hacked')).firstChild.click()"
+        )
+        assert page.texts("#dialog-name") == [NASTY]
+        page.press(ESCAPE)
+    assert page.run("return [typeof hacked, document.querySelectorAll('img[src=x], main script').length]") == [
+        "undefined",
+        0,
+    ]
+    assert page.complaints() == []
+
+
+def test_nothing_is_asked_of_anybody_else(page: Page, address: str) -> None:
+    page.open(address)
+    page.search("a dog and no person")
+    page.find(".open").click()
+    page.shoot("dialog-light")
+    asked = [url for url in page.requested() if not url.startswith("data:")]
+    assert len(asked) > 10
+    assert all(url.startswith(address) for url in asked)
+    assert page.complaints() == []
+    blocked = page.run("return fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')")
+    assert blocked == "refused"
+
+
+def test_indexing_is_seen_on_the_page(page: Page, state: PageState, scorer: LogicScorer) -> None:
+    waiting = PageState(title="photographs", busy=True, done=12, total=48)
+    with served(waiting, scorer) as address:
+        page.driver.get(address)
+        page.wait(lambda: page.texts("#progress-text") == ["Indexing: 12 of 48 pictures"])
+        page.shoot("indexing")
+        assert state.collection is not None
+        waiting.put(state.collection)
+        waiting.busy, waiting.message = False, "3 .heic files were passed over"
+        page.wait(page.names)
+        assert page.texts("#progress-text") == ["3 .heic files were passed over"]
+        page.driver.get("about:blank")
+        time.sleep(0.2)
+
+
+def test_the_report_works_alone(page: Page, photos: Path, scorer: LogicScorer, tmp_path: Path) -> None:
+    index = ImageIndex.open(photos.parent / "index")
+    plain = LogicScorer.of(scorer, mode="holistic")
+    comparisons = [
+        Comparison(
+            encoded=scorer.encode(query),
+            logical=scorer.rank(query, index, limit=20),
+            plain=plain.rank(query, index, limit=12),
+        )
+        for query in ("a dog and no person", 'horse AND NOT "<script>hacked=1</script>"')
+    ]
+    write_report(tmp_path / "report.html", comparisons, title="A <b>report</b>")
+    page.open((tmp_path / "report.html").as_uri())
+    assert page.run("return typeof hacked") == "undefined"
+    assert set(DOGS) <= set(page.names()[:5])
+    every = len(page.names())
+    page.shoot("report-light")
+    page.run("strict.value = 50; strict.dispatchEvent(new Event('input'))")
+    page.wait(lambda: 0 < len(page.names()) < every)
+    page.find("#compare").click()
+    page.wait(lambda: page.texts(".columns h2"))
+    page.find(".open").click()
+    assert page.find("#dialog-path a").get_attribute("href").startswith("file://")
+    page.press(ESCAPE)
+    page.run("query.selectedIndex = 1; query.dispatchEvent(new Event('change'))")
+    page.wait(lambda: page.texts("#reading .chip")[:1] == ["horse"])
+    assert page.run("return typeof hacked") == "undefined"
+    assert [url for url in page.requested() if not url.startswith("data:")] == [(tmp_path / "report.html").as_uri()]
+    assert page.complaints() == []

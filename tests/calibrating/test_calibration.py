@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -9,18 +10,15 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from lcse_plugins import (
-    Calibration,
-    ScoringConfig,
-    concept_vectors,
-    fit_calibration,
-    load_calibration,
-    load_encoder,
-)
-from lcse_plugins.calibrating.fitting import Objective
+from lcse_plugins import Calibration, ScoringConfig, fit_calibration, load_encoder
+from lcse_plugins.calibrating.fitting import Objective, fit_presence
 from lcse_plugins.calibrating.labelled import read_labels
 from lcse_plugins.calibrating.operator_tests import draw_pairs
+from lcse_plugins.encoders.protocol import concept_vectors
 from lcse_plugins.errors import CalibrationError, CalibrationMismatch, InvalidOption
+from lcse_plugins.scoring.calibration import PresenceCurve
+
+LCSE = ScoringConfig(mode="lcse")
 
 
 def planted(mu: float, seed: int, *, images: int = 50, concepts: int = 8) -> tuple[Any, Any]:
@@ -33,7 +31,7 @@ def planted(mu: float, seed: int, *, images: int = 50, concepts: int = 8) -> tup
 @pytest.mark.parametrize(("mu", "seed"), [(0.05, 0), (0.22, 1), (0.30, 2)])
 def test_recovers_a_planted_threshold_from_50_images(mu: float, seed: int, objective: Any) -> None:
     similarities, labels = planted(mu, seed)
-    fit = fit_calibration(similarities, labels, objective=objective, betas=(10.0, 30.0), max_pairs=30)
+    fit = fit_calibration(similarities, labels, objective=objective, betas=(10.0, 30.0), max_pairs=30, config=LCSE)
     assert fit.calibration.mu == pytest.approx(mu, abs=0.01)
     assert fit.accuracy > 0.95
     assert set(fit.per_operator) == {"NOT", "AND", "OR", "BUT-NOT", "NEITHER"}
@@ -46,7 +44,7 @@ def test_a_retrieval_fit_answers_questions_too(seed: int) -> None:
     rng = np.random.default_rng(seed)
     labels = rng.random((60, 10)) < 0.1
     similarities = np.where(labels, 0.3, 0.1) + rng.normal(0, 0.12, labels.shape)
-    fitted = partial(fit_calibration, similarities, labels, max_pairs=60)
+    fitted = partial(fit_calibration, similarities, labels, max_pairs=60, config=LCSE)
     bare, fit = (fitted(objective="retrieval", betas=(3.0, 5.0, 10.0), near_best=n) for n in (0.0, 0.005))
     assert bare.accuracy - 0.005 <= fit.accuracy <= bare.accuracy
     accuracies = [fitted(mus=[c.mu], betas=[c.beta]).accuracy for c in (bare.calibration, fit.calibration)]
@@ -87,7 +85,8 @@ def test_same_seed_same_fit() -> None:
     first, second = (
         fit_calibration(similarities, labels, betas=(30.0,), mus=(0.1, 0.2, 0.3), encoder_id="e") for _ in range(2)
     )
-    assert first.calibration == second.calibration == Calibration(mu=0.2, beta=30.0, encoder_id="e")
+    assert first.calibration == second.calibration
+    assert replace(first.calibration, presence=None) == Calibration(mu=0.2, beta=30.0, encoder_id="e")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +140,7 @@ def test_pairs_of_very_many_concepts_are_drawn_without_listing_them() -> None:
 def test_round_trip(tmp_path: Path) -> None:
     calibration = Calibration(mu=0.21, beta=25.0, encoder_id="starter/1")
     calibration.save(tmp_path / "c.json")
-    assert load_calibration(tmp_path / "c.json") == calibration
+    assert Calibration.load(tmp_path / "c.json") == calibration
     with pytest.raises(CalibrationMismatch):
         calibration.check("starter/2")
     calibration.check("starter/1")
@@ -150,7 +149,7 @@ def test_round_trip(tmp_path: Path) -> None:
 def test_numbers_of_numpy_are_kept_as_numbers(tmp_path: Path) -> None:
     calibration = Calibration(mu=np.float32(0.25), beta=np.int64(30))
     calibration.save(tmp_path / "c.json")
-    assert load_calibration(tmp_path / "c.json") == calibration == Calibration(mu=0.25, beta=30.0)
+    assert Calibration.load(tmp_path / "c.json") == calibration == Calibration(mu=0.25, beta=30.0)
     with pytest.raises(CalibrationError, match="numbers"):
         Calibration(mu="0.2", beta=30)  # type: ignore[arg-type]
 
@@ -166,14 +165,16 @@ def test_numbers_of_numpy_are_kept_as_numbers(tmp_path: Path) -> None:
         '{"mu": 0.1, "beta": -1}',
         f'{{"mu": 1{"0" * 400}, "beta": 1}}',
         '{"mu": 0.1, "beta": 30, "encoder_id": 5}',
+        '{"mu": 0.1, "beta": 30, "presence": {"slope": 3}}',
+        '{"mu": 0.1, "beta": 30, "presence": 3}',
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "c.json").write_text(content)
     with pytest.raises(CalibrationError):
-        load_calibration(tmp_path / "c.json")
+        Calibration.load(tmp_path / "c.json")
     with pytest.raises(CalibrationError):
-        load_calibration(tmp_path / "missing.json")
+        Calibration.load(tmp_path / "missing.json")
 
 
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
@@ -185,9 +186,47 @@ def test_similarities_that_are_all_alike_rank_by_chance(order: slice) -> None:
 
 def test_of_thresholds_that_serve_alike_the_middle_one_is_taken() -> None:
     labels = np.random.default_rng(0).random((40, 4)) < 0.5
-    fit = fit_calibration(np.where(labels, 0.9, 0.1), labels, mus=np.linspace(0.2, 0.8, 7).tolist(), betas=[20.0])
+    fit = fit_calibration(np.where(labels, 0.9, 0.1), labels, mus=np.linspace(0.2, 0.8, 7).tolist(), config=LCSE)
     assert fit.accuracy == 1.0
     assert fit.calibration.mu == pytest.approx(0.5)
+
+
+def test_where_beta_has_no_part_the_middle_of_the_grid_is_taken() -> None:
+    similarities, labels = planted(0.2, 0)
+    fit = fit_calibration(similarities, labels, betas=(5.0, 10.0, 20.0, 40.0, 80.0))
+    assert fit.calibration.beta == 20.0
+    assert fit.calibration.mu == pytest.approx(0.2, abs=0.02)
+
+
+def test_a_presence_curve_tells_how_often_a_concept_is_there(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    similarities = rng.uniform(-0.2, 0.8, (500, 40))
+    labels = rng.random(similarities.shape) < 1 / (1 + np.exp(4.0 - 12.0 * similarities))
+    curve = fit_presence(similarities, labels)
+    assert curve is not None
+    assert (curve.intercept, curve.slope) == pytest.approx((-4.0, 12.0), rel=0.05)
+    assert [curve.probability(s) for s in (-50.0, 1 / 3, 50.0)] == pytest.approx([0.0, 0.5, 1.0], abs=0.02)
+    calibration = Calibration(mu=0.2, beta=20.0, presence=curve)
+    calibration.save(tmp_path / "c.json")
+    assert Calibration.load(tmp_path / "c.json") == calibration
+
+
+def test_labels_that_tell_no_presence_curve() -> None:
+    similarities, labels = planted(0.2, 0)
+    assert fit_presence(similarities, ~labels) is None, "it would fall"
+    assert fit_presence(np.full_like(similarities, 0.2), labels) is None
+    assert fit_presence(similarities[:3, :3], labels[:3, :3]) is None
+    perfect = fit_presence(np.where(labels, 0.9, 0.1), labels)
+    assert perfect is not None
+    assert perfect.probability(0.1) < 0.05 < 0.95 < perfect.probability(0.9)
+
+
+@pytest.mark.parametrize("values", [(0.2, 1e9), (0.2, 1e-9), (1e9, 20.0), (0.2, float("nan"))])
+def test_numbers_that_would_overflow_are_refused(values: tuple[float, float]) -> None:
+    with pytest.raises(CalibrationError):
+        Calibration(mu=values[0], beta=values[1])
+    with pytest.raises(CalibrationError):
+        PresenceCurve(values[0], -values[1])
 
 
 def test_anchored_scores_hear_what_is_affirmed_alone() -> None:

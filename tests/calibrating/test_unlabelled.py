@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.build_factor import build_factor
 from lcse_plugins.bench.factor import measure_factor
-from lcse_plugins.bench.factor_builder import build_factor
 from lcse_plugins.bench.photographs import half_of, take_images
 from lcse_plugins.bench.remembering import RememberingEncoder
 from lcse_plugins.calibrating.fitting import fit_calibration

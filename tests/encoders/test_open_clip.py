@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import pickle
 import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +16,7 @@ import pytest
 from PIL import Image
 
 from lcse_plugins.encoders.protocol import Encoder
-from lcse_plugins.errors import ImageError, InvalidOption, ModelFileError, UnknownEncoder
+from lcse_plugins.errors import InvalidOption, ModelFileError, UnknownEncoder
 from lcse_plugins.scoring.calibration import CLIP_PRESET, SIGLIP2_PRESET
 from tests.encoders.contract import refuses_what_is_no_list
 
@@ -120,22 +117,7 @@ def test_rows_are_unit_float32_and_do_not_depend_on_batches(
     assert encoder.encode_images([]).shape == encoder.encode_texts([]).shape == (0, 16)
 
 
-def test_paths_and_bytes_are_read_and_broken_pictures_named(encoder: OpenClipEncoder, tmp_path: Path) -> None:
-    path = tmp_path / "a.png"
-    Image.fromarray(np.arange(32 * 32 * 3, dtype=np.uint8).reshape(32, 32, 3)).save(path)
-    rows = encoder.encode_images([path, str(path), path.read_bytes()])
-    np.testing.assert_array_equal(rows[0], rows[1])
-    np.testing.assert_array_equal(rows[0], rows[2])
-    (tmp_path / "b.png").write_text("no picture")
-    with pytest.raises(ImageError, match=r"b\.png"):
-        encoder.encode_images([path, tmp_path / "b.png"])
-    with pytest.raises(InvalidOption, match="wrap it"):
-        encoder.encode_images(path)  # type: ignore[arg-type]
-    with pytest.raises(InvalidOption, match="wrap it"):
-        encoder.encode_texts("dog")
-
-
-@pytest.mark.parametrize("wrapping", ["flat", "state_dict", "model", "module", "trainer", "safetensors"])
+@pytest.mark.parametrize("wrapping", ["state_dict", "safetensors"])
 def test_checkpoints_are_found_in_their_wrappings(
     wrapping: str,
     weights: dict[str, Any],
@@ -153,61 +135,42 @@ def test_checkpoints_are_found_in_their_wrappings(
     if wrapping == "safetensors":
         save_file({key: value.contiguous() for key, value in weights.items()}, path)
     else:
-        content = {
-            "flat": weights,
-            "state_dict": {"epoch": 5, "name": "negclip", "state_dict": parallel, "optimizer": {"state": {}}},
-            "model": {"model": weights},
-            "module": parallel,
-            "trainer": {"model": {"state_dict": parallel}, "args": {"lr": 0.1}},
-        }[wrapping]
-        torch.save(content, path)
+        torch.save({"epoch": 5, "name": "negclip", "state_dict": parallel, "optimizer": {"state": {}}}, path)
     loaded = OpenClipEncoder("small", checkpoint=path, device="cpu")
     assert "initialized randomly" not in caplog.text
     np.testing.assert_array_equal(loaded.encode_texts(TEXTS), encoder.encode_texts(TEXTS))
     assert loaded.encoder_id == encoder.encoder_id
 
 
-def test_a_checkpoint_that_does_not_fit_says_where(
-    weights: dict[str, Any], checkpoint: Path, library: ModuleType, tmp_path: Path
+def test_files_that_are_no_checkpoints_are_refused(
+    weights: dict[str, Any], library: ModuleType, checkpoint: Path, tmp_path: Path
 ) -> None:
     import torch
 
     from lcse_plugins.encoders.open_clip import OpenClipEncoder
 
-    with pytest.raises(
-        ModelFileError, match=r"does not fit small-wide: .*another shape .*visual\.class_embedding \(32,\) ins"
-    ):
-        OpenClipEncoder("small-wide", checkpoint=checkpoint)
-    changed = {key: value for key, value in weights.items() if key != "visual.proj"}
-    torch.save({**changed, "head.weight": torch.zeros(2)}, tmp_path / "changed.pt")
-    with pytest.raises(
-        ModelFileError,
-        match=r"1 weights are missing \(visual\.proj\); 1 weights are unknown to the model \(head\.weight\)",
-    ):
-        OpenClipEncoder("small", checkpoint=tmp_path / "changed.pt")
+    run = tmp_path / "run"
 
+    class Code:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (run,)
 
-def test_files_that_are_no_checkpoints_are_refused(library: ModuleType, checkpoint: Path, tmp_path: Path) -> None:
-    import torch
-
-    from lcse_plugins.encoders.open_clip import OpenClipEncoder
-
+    torch.save({"state_dict": {**weights, "x": Code()}}, tmp_path / "code.pt")
     torch.save({"lr": 0.1}, tmp_path / "empty.pt")
-    torch.save({"model": Image.new("L", (2, 2))}, tmp_path / "code.pt")
+    torch.save({**weights, "head.weight": torch.zeros(2)}, tmp_path / "head.weight.pt")
+    torch.save({key: value for key, value in weights.items() if key != "visual.proj"}, tmp_path / "visual.proj.pt")
     (tmp_path / "text.pt").write_text("hello")
     (tmp_path / "text.safetensors").write_text("hello")
     (tmp_path / "cut.pt").write_bytes(checkpoint.read_bytes()[:5000])
-    for name, reason in {
-        "absent.pt": "there is no checkpoint",
-        "empty.pt": "holds no weights",
-        "code.pt": "not run for safety",
-        "text.pt": "cannot be read",
-        "text.safetensors": "cannot be read",
-        "cut.pt": "cannot be read",
-    }.items():
-        with pytest.raises(ModelFileError, match=reason) as caught:
-            OpenClipEncoder("small", checkpoint=tmp_path / name)
-        assert name in str(caught.value)
+    for path in sorted(tmp_path.iterdir()):
+        with pytest.raises(ModelFileError, match="is no checkpoint of small, is damaged, or holds Python") as caught:
+            OpenClipEncoder("small", checkpoint=path)
+        assert str(caught.value).count(path.stem) >= (2 if "." in path.stem else 1)  # the weight that does not fit
+    assert not run.exists()
+    with pytest.raises(ModelFileError, match="there is no checkpoint"):
+        OpenClipEncoder("small", checkpoint=tmp_path / "absent.pt")
+    with pytest.raises(ModelFileError, match="size mismatch"):
+        OpenClipEncoder("small-wide", checkpoint=checkpoint)
 
 
 def test_identity_follows_weights_and_activation(
@@ -230,28 +193,18 @@ def test_identity_follows_weights_and_activation(
     assert np.abs(quick.encode_texts(TEXTS) - encoder.encode_texts(TEXTS)).max() > 1e-4
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_lower_precision_is_close_and_still_float32(
-    precision: Any, encoder: OpenClipEncoder, checkpoint: Path, pictures: list[Image.Image]
+    encoder: OpenClipEncoder, checkpoint: Path, pictures: list[Image.Image]
 ) -> None:
     from lcse_plugins.encoders.open_clip import OpenClipEncoder
 
-    low = OpenClipEncoder("small", checkpoint=checkpoint, device="cpu", precision=precision)
+    low = OpenClipEncoder("small", checkpoint=checkpoint, device="cpu", precision="bf16")
     rows = low.encode_images(pictures)
     assert rows.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
     cosine = (rows * encoder.encode_images(pictures)).sum(axis=1)
     assert cosine.min() > 0.999
     assert (rows != encoder.encode_images(pictures)).any()
-
-
-def test_threads_get_the_same_vectors(encoder: OpenClipEncoder, pictures: list[Image.Image]) -> None:
-    expected = encoder.encode_images(pictures), encoder.encode_texts(TEXTS)
-    with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: (encoder.encode_images(pictures), encoder.encode_texts(TEXTS)), range(12)))
-    for images, texts in answers:
-        np.testing.assert_allclose(images, expected[0], atol=1e-6)
-        np.testing.assert_allclose(texts, expected[1], atol=1e-6)
 
 
 def test_openai_weights_get_quick_gelu_whichever_name_is_given(
@@ -280,14 +233,6 @@ def test_openai_weights_get_quick_gelu_whichever_name_is_given(
         OpenClipEncoder("small", pretrained="webli")
 
 
-def test_open_clips_own_openai_tags_all_ask_for_quick_gelu(library: ModuleType) -> None:
-    from lcse_plugins.encoders.open_clip import _needs_quick_gelu
-
-    models = [model for model, tag in library.list_pretrained() if tag == "openai"]
-    assert "ViT-B-32" in models
-    assert all(_needs_quick_gelu(model, "openai") != model.endswith("-quickgelu") for model in models)
-
-
 def write_siglip_folder(folder: Path, library: ModuleType, *, vocabulary: int) -> None:
     """A model folder as SigLIP 2's: sigmoid bias, Gemma-sized vocabulary, a case-sensitive tokenizer of its own."""
     import torch
@@ -309,15 +254,18 @@ def write_siglip_folder(folder: Path, library: ModuleType, *, vocabulary: int) -
     torch.save(model.state_dict(), folder / "open_clip_pytorch_model.bin")
 
 
-def test_siglip_2_folder_gets_lower_case_text_and_its_preset(library: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("vocabulary", "preset"), [(256_000, SIGLIP2_PRESET), (32_000, None)])
+def test_a_siglip_folder_gets_lower_case_text_and_only_the_second_a_preset(
+    vocabulary: int, preset: object, library: ModuleType, tmp_path: Path
+) -> None:
     import torch
 
     from lcse_plugins.encoders.open_clip import OpenClipEncoder
 
-    write_siglip_folder(tmp_path, library, vocabulary=256_000)
+    write_siglip_folder(tmp_path, library, vocabulary=vocabulary)
     name = f"local-dir:{tmp_path}"
     encoder = OpenClipEncoder(name, device="cpu")
-    assert encoder.calibration is SIGLIP2_PRESET
+    assert encoder.calibration is preset
     network, _, tokenizer = direct(library, name)
     with torch.no_grad():
         lower, upper = network.encode_text(tokenizer(["a red umbrella", "a Red UMBRELLA"]), normalize=True).numpy()
@@ -326,28 +274,6 @@ def test_siglip_2_folder_gets_lower_case_text_and_its_preset(library: ModuleType
     (tmp_path / "open_clip_pytorch_model.bin").unlink()
     with pytest.raises(ModelFileError, match="cannot load local-dir"):
         OpenClipEncoder(name)
-
-
-def test_the_first_siglip_has_no_preset(library: ModuleType, tmp_path: Path) -> None:
-    from lcse_plugins.encoders.open_clip import OpenClipEncoder
-
-    write_siglip_folder(tmp_path, library, vocabulary=32_000)
-    assert OpenClipEncoder(f"local-dir:{tmp_path}").calibration is None
-
-
-def test_every_siglip_of_open_clip_is_recognised_by_its_vocabulary(library: ModuleType) -> None:
-    from lcse_plugins.encoders.open_clip import _SIGLIP_VOCABULARIES
-
-    seen = set()
-    for name in library.list_models():
-        config = library.get_model_config(name)
-        if "init_logit_bias" in config and not name.startswith(("small", "nllb")):
-            family = _SIGLIP_VOCABULARIES[config["text_cfg"]["vocab_size"]]
-            assert (family == "siglip2") == ("SigLIP2" in name), name
-            seen.add(family)
-        else:
-            assert "SigLIP" not in name
-    assert seen == {"siglip", "siglip2"}
 
 
 def test_unknown_models_and_bad_options_say_what_to_do(library: ModuleType, checkpoint: Path) -> None:
@@ -371,16 +297,6 @@ def test_unknown_models_and_bad_options_say_what_to_do(library: ModuleType, chec
         OpenClipEncoder("small", checkpoint=checkpoint, batch_size="8")  # type: ignore[arg-type]
 
 
-def test_weights_that_cannot_be_downloaded_are_a_typed_error(
-    library: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lcse_plugins.encoders.open_clip import OpenClipEncoder
-
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # else it retries for half a minute
-    with pytest.raises(ModelFileError, match="Where there is no network"):
-        OpenClipEncoder("hf-hub:timm/ViT-B-32-SigLIP2-256")
-
-
 def test_a_missing_extra_is_named() -> None:
     code = (
         "import sys; sys.modules['open_clip'] = None\n"
@@ -393,36 +309,11 @@ def test_a_missing_extra_is_named() -> None:
     assert 'pip install "lcse-plugins[open-clip]"' in done.stdout
 
 
-def test_torchvision_of_another_build_is_explained() -> None:
-    """In a fresh process: open_clip either imports, or its failure is told as what to install."""
-    code = (
-        "from lcse_plugins.errors import EncoderError\n"
-        "try: import lcse_plugins.encoders.open_clip; print('imported')\n"
-        "except EncoderError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "imported" in done.stdout or "pip install --force-reinstall torch torchvision" in done.stdout
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda encoder: pickle.loads(pickle.dumps(encoder))])
-def test_it_can_be_copied_and_pickled(
-    encoder: OpenClipEncoder, pictures: list[Image.Image], copied: Callable[[OpenClipEncoder], OpenClipEncoder]
-) -> None:
-    twin = copied(encoder)
+def test_it_can_be_pickled(encoder: OpenClipEncoder, pictures: list[Image.Image]) -> None:
+    twin = pickle.loads(pickle.dumps(encoder))
     assert twin.encoder_id == encoder.encoder_id
     np.testing.assert_array_equal(twin.encode_texts(TEXTS), encoder.encode_texts(TEXTS))
     np.testing.assert_array_equal(twin.encode_images(pictures), encoder.encode_images(pictures))
-
-
-def test_a_clip_model_trained_with_a_sigmoid_loss_has_no_preset(library: ModuleType, tmp_path: Path) -> None:
-    import torch
-
-    from lcse_plugins.encoders.open_clip import OpenClipEncoder
-
-    config = small_config(init_logit_bias=-10)
-    (tmp_path / "open_clip_config.json").write_text(json.dumps({"model_cfg": config}))
-    torch.save(library.CLIP(**config).state_dict(), tmp_path / "open_clip_pytorch_model.bin")
-    assert OpenClipEncoder(f"local-dir:{tmp_path}", device="cpu").calibration is None
 
 
 def test_what_is_no_list_of_texts_or_pictures_is_refused(encoder: OpenClipEncoder) -> None:

@@ -15,18 +15,23 @@ from tests.index.test_index import write_picture
 __all__ = ["kill_first_builds", "kill_updates"]
 
 
-def kill_first_builds(out: Path, build: Callable[[], object], check: Callable[[bool], int]) -> list[int]:
+def kill_first_builds(
+    out: Path, build: Callable[[], object], check: Callable[[bool], int], *, every: int = 1
+) -> list[int]:
     """What each killed first build had kept.
 
     Args:
         out: The index.
         build: Builds it.
         check: Looks at it, told whether it should be complete; returns how many pictures it holds.
+        every: Kill at each n-th operation alone.
     """
-    return _storm(out, build, check, prepare=lambda: shutil.rmtree(out, ignore_errors=True))
+    return _storm(out, build, check, prepare=lambda: shutil.rmtree(out, ignore_errors=True), every=every)
 
 
-def kill_updates(photos: Path, out: Path, build: Callable[[], object], check: Callable[[bool], int]) -> list[int]:
+def kill_updates(
+    photos: Path, out: Path, build: Callable[[], object], check: Callable[[bool], int], *, every: int = 1
+) -> list[int]:
     """What an index held after each killed update; before each, pictures are added, changed and removed."""
     generation = itertools.count(1000)
 
@@ -37,14 +42,14 @@ def kill_updates(photos: Path, out: Path, build: Callable[[], object], check: Ca
         for old in sorted(photos.glob("trip/new*"))[:-2]:
             old.unlink()
 
-    return _storm(out, build, check, prepare=change)
+    return _storm(out, build, check, prepare=change, every=every)
 
 
 def _storm(
-    out: Path, build: Callable[[], object], check: Callable[[bool], int], *, prepare: Callable[[], object]
+    out: Path, build: Callable[[], object], check: Callable[[bool], int], *, prepare: Callable[[], object], every: int
 ) -> list[int]:
     sizes: list[int] = []
-    for fatal in itertools.count(1):
+    for fatal in itertools.count(1, every):
         prepare()
         code = _run(out, build, fatal)
         if code == 0:

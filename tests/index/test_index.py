@@ -6,14 +6,13 @@ import errno
 import json
 import os
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from functools import partial
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,9 @@ import pytest
 from PIL import Image
 
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
-from lcse_plugins.errors import EncoderError, ImageError, IndexFileError, InvalidCandidate, InvalidOption
+from lcse_plugins.errors import ImageError, IndexFileError, InvalidCandidate, InvalidOption
 from lcse_plugins.images.reading import load_image
-from lcse_plugins.index import ImageIndex
+from lcse_plugins.index import ImageIndex, cache_place, is_index
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.calibration import Calibration
 
@@ -113,13 +112,6 @@ def test_an_index_holds_one_vector_per_picture(photos: Path, tmp_path: Path, enc
     index.verify()
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
-def test_a_pipe_is_not_waited_for(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    os.mkfifo(photos / "pipe.png")
-    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    assert [fault.reason for fault in report.broken] == ["not a regular file"]
-
-
 def test_a_second_run_encodes_nothing(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     before = vectors_file(tmp_path / "idx").read_bytes()
@@ -129,14 +121,6 @@ def test_a_second_run_encodes_nothing(photos: Path, tmp_path: Path, encoder: Col
     assert (report.added, report.updated, report.removed, report.unchanged) == (0, 0, 0, 23)
     assert again.encoded == 0
     assert vectors_file(tmp_path / "idx").read_bytes() == before
-
-
-def test_a_new_size_tells_of_a_change_that_the_time_hides(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    before = (photos / "00.png").stat()
-    Image.new("RGB", (16, 12), "red").save(photos / "00.png")
-    os.utime(photos / "00.png", ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).updated == 1
 
 
 def test_new_changed_moved_and_removed_files_are_followed(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
@@ -181,31 +165,6 @@ def test_broken_files_are_listed_until_they_are_whole(photos: Path, tmp_path: Pa
     assert_same_as_fresh(photos, tmp_path, encoder)
 
 
-def test_a_file_that_could_not_be_read_is_tried_again(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (photos / "half.jpg").write_bytes(b"\xff\xd8\xff\xe0 cut short")
-    locked, read, read_bytes = {"00.png"}, list[str](), Path.read_bytes
-
-    def guarded(path: Path) -> bytes:
-        read.append(path.name)
-        if path.name in locked:
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return read_bytes(path)
-
-    monkeypatch.setattr(Path, "read_bytes", guarded)
-    for _ in range(2):
-        report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-        assert report.broken[0].reason == "cannot be read (Permission denied)"
-    locked.clear()
-    read.clear()
-    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    assert (report.added, report.unchanged) == (1, 22)
-    assert [Path(error.source).name for error in report.broken] == ["half.jpg"]
-    assert sorted(read) == ["00.png", "half.jpg"]  # sound ones are not read again
-    assert_same_as_fresh(photos, tmp_path, encoder)
-
-
 def test_a_folder_inside_that_cannot_be_listed_is_left_out_and_its_pictures_are_kept(
     photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,20 +184,6 @@ def test_a_folder_inside_that_cannot_be_listed_is_left_out_and_its_pictures_are_
     monkeypatch.undo()
     assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).unchanged == 23
     assert_same_as_fresh(photos, tmp_path, encoder)
-
-
-def test_a_folder_that_cannot_be_listed_at_all_is_an_error(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forbid_listing(monkeypatch, photos)
-    with pytest.raises(ImageError, match="photos: cannot be listed"):
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    monkeypatch.undo()
-    forbid_listing(monkeypatch, photos / "trip")
-    for path in photos.glob("*.png"):
-        path.unlink()
-    with pytest.raises(ImageError, match="trip: cannot be listed"):
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
 
 
 def forbid_listing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -266,41 +211,6 @@ def test_a_folder_that_lost_all_its_pictures_leaves_the_index_alone(
 def assert_same_as_fresh(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     ImageIndex.build(photos, tmp_path / "fresh", encoder=encoder)
     assert_same(ImageIndex.open(tmp_path / "idx"), ImageIndex.open(tmp_path / "fresh"))
-
-
-def test_a_folder_of_broken_files_only_makes_an_empty_index(tmp_path: Path, encoder: ColourEncoder) -> None:
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "a.jpg").write_text("text")
-    report = ImageIndex.build(tmp_path / "photos", tmp_path / "idx", encoder=encoder)
-    assert (report.added, len(report.broken)) == (0, 1)
-    index = ImageIndex.open(tmp_path / "idx")
-    assert len(index) == 0
-    assert index.vectors.shape == (0, 48)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="file names of any bytes exist on Linux")
-def test_a_name_that_is_not_text_is_listed_as_broken(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    shutil.copy(photos / "00.png", os.fsdecode(os.fsencode(photos) + b"/caf\xe9.png"))
-    for _ in range(2):
-        report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-        assert [error.reason for error in report.broken] == ["its name is not valid Unicode"]
-    assert len(ImageIndex.open(tmp_path / "idx")) == 23
-
-
-def test_half_precision_takes_half_the_disk(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, dtype="float16")
-    assert vectors_file(tmp_path / "idx").stat().st_size == 23 * 48 * 2
-    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    assert report.unchanged == 23
-    index = ImageIndex.open(tmp_path / "idx")
-    np.testing.assert_allclose(index.vectors, encoder.encode_images(index.paths), atol=1e-3)
-    index.verify()
-    with pytest.raises(IndexFileError, match="keeps vectors as float16, not float32"):
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, dtype="float32")
-    with pytest.raises(InvalidOption, match="float64"):
-        ImageIndex.build(photos, tmp_path / "new", encoder=encoder, dtype="float64")  # type: ignore[arg-type]
-    with pytest.raises(InvalidOption, match="batch_size"):
-        ImageIndex.build(photos, tmp_path / "new", encoder=encoder, batch_size=0)
 
 
 def test_another_encoder_is_refused_and_both_are_named(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
@@ -340,7 +250,7 @@ def test_an_index_belongs_to_one_folder_but_the_folder_may_move(
     photos.rename(tmp_path / "moved")
     report = ImageIndex.build(tmp_path / "moved", tmp_path / "idx", encoder=encoder)
     assert report.unchanged == 23
-    assert ImageIndex.open(tmp_path / "idx").folder == tmp_path / "moved"
+    assert ImageIndex.open(tmp_path / "idx").folders == (tmp_path / "moved",)
 
 
 def test_a_picture_is_found_by_id_and_by_path(
@@ -369,73 +279,199 @@ def test_the_scorer_searches_an_index(tmp_path: Path, encoder: ColourEncoder) ->
     assert ranking.exact
     assert ranking[0].id == "red.png"
     assert ranking[0].candidate.payload == tmp_path / "photos" / "red.png"
-    fast = ImageIndex.open(tmp_path / "idx", quantised=True)
-    assert [result.id for result in scorer.search("red and not green", fast, limit=3)] == [r.id for r in ranking[:3]]
     with pytest.raises(InvalidCandidate, match="encoded by 'colours-1', the query by 'colours-2'"):
         LogicScorer(ColourEncoder("colours-2")).search("red", index)
     in_memory = scorer.rank("red and not green", np.array(index.vectors), limit=5)
     assert [index.ids[int(str(result.id))] for result in in_memory] == [result.id for result in ranking]
 
 
-def test_an_encoder_that_breaks_its_promise_leaves_the_index_alone(photos: Path, tmp_path: Path) -> None:
-    class Wrong(ColourEncoder):
-        def __init__(self, factor: float, rows: int | None) -> None:
-            super().__init__()
-            self.factor, self.rows = factor, rows
-
-        def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
-            return np.asarray(super().encode_images(images)[: self.rows] * self.factor)
-
-    for factor, rows, message in (
-        (2.0, None, "length one"),
-        (np.nan, None, "length one"),
-        (1.0, 3, r"\(3, 48\) where \(5, 48\)"),
-    ):
-        with pytest.raises(EncoderError, match=message):
-            ImageIndex.build(photos, tmp_path / "idx", encoder=Wrong(factor, rows), batch_size=5)
-    assert len(ImageIndex.open(tmp_path / "idx")) == 0
-    assert ImageIndex.build(photos, tmp_path / "idx", encoder=ColourEncoder()).added == 23
-
-
-@pytest.mark.parametrize("damage", ["garbage", "empty", "header", "short", "missing", "version", "no table", "numbers"])
-def test_damaged_files_are_told(damage: str, photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+@pytest.mark.parametrize("damage", ["garbage", "empty", "version", "meta"])
+def test_a_damaged_table_is_told(damage: str, photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     out = tmp_path / "idx"
     ImageIndex.build(photos, out, encoder=encoder)
-    table, vectors = out / "index.sqlite", vectors_file(out)
+    table = out / "index.sqlite"
     if damage == "garbage":
         table.write_bytes(table.read_bytes()[:4096] + os.urandom(table.stat().st_size - 4096))
     elif damage == "empty":
         table.write_bytes(b"")
-    elif damage == "header":
-        table.write_bytes(b"x" * 100 + table.read_bytes()[100:])
-    elif damage == "short":
-        vectors.write_bytes(vectors.read_bytes()[:-1])
-    elif damage == "missing":
-        vectors.unlink()
     else:
-        connection = sqlite3.connect(table)
         statements = {
             "version": "UPDATE meta SET value = 'lcse-index-0'",
-            "no table": "DROP TABLE files",
-            "numbers": "UPDATE meta SET value = 'many' WHERE name = 'dimension'",
+            "meta": "UPDATE meta SET value = replace(value, '48', '47')",
         }
-        connection.execute(statements[damage])
-        connection.commit()
-        connection.close()
+        with closing(sqlite3.connect(table)) as connection, connection:
+            connection.execute(statements[damage])
     for attempt in (lambda: ImageIndex.open(out), lambda: ImageIndex.build(photos, out, encoder=encoder)):
-        with pytest.raises(IndexFileError, match="build it again" if damage == "version" else "is damaged"):
+        with pytest.raises(IndexFileError, match="of this version" if damage == "version" else "is damaged"):
             attempt()
 
 
-def test_a_flipped_bit_is_found_by_verify(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    path = vectors_file(tmp_path / "idx")
+def flip(path: Path, *positions: int) -> None:
     data = bytearray(path.read_bytes())
-    data[48 * 4 * 9 + 2] ^= 1
+    for position in positions:
+        data[position] ^= 0x40
     path.write_bytes(data)
+
+
+def nothing_but_the_start(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: 48 * 4 * 9])
+
+
+def only_nan(path: Path) -> None:
+    path.write_bytes(np.full(path.stat().st_size // 4, np.nan, np.float32).tobytes())
+
+
+@pytest.mark.parametrize(
+    ("harm", "pictures"),
+    [
+        (lambda path: flip(path, 48 * 4 * 9 + 3), 1),
+        (nothing_but_the_start, 14),
+        (only_nan, 23),
+        (Path.unlink, 23),
+    ],
+)
+def test_damaged_vectors_are_never_served_and_the_next_run_mends_them(
+    harm: Callable[[Path], object], pictures: int, photos: Path, tmp_path: Path, encoder: ColourEncoder
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    harm(vectors_file(tmp_path / "idx"))
+    with pytest.raises(IndexFileError, match="is damaged"):
+        ImageIndex.open(tmp_path / "idx")
+    again = ColourEncoder()
+    report = ImageIndex.build(photos, tmp_path / "idx", encoder=again)
+    assert (report.repaired, report.unchanged, again.encoded) == (pictures, 23 - pictures, pictures)
+    assert report.broken == ()
+    assert_same_as_fresh(photos, tmp_path, encoder)
+
+
+def test_of_a_large_index_the_rows_that_are_returned_are_checked(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lcse_plugins.index.image_index.CHECKED_WHOLE", 0)
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    scorer = LogicScorer(encoder)
+    first, *_, last = scorer.search("red and not green", ImageIndex.open(tmp_path / "idx"), limit=23)
+    row = ImageIndex.open(tmp_path / "idx").position(str(first.id))
+    flip(vectors_file(tmp_path / "idx"), 48 * 4 * row)  # the lowest bits: the ranking stays
     index = ImageIndex.open(tmp_path / "idx")
-    with pytest.raises(IndexFileError, match=rf"the vector of {index.ids[9]} has changed"):
-        index.verify()
+    for query in ("red and not green", "red"):
+        with pytest.raises(IndexFileError, match=f"the vectors of {first.id} have changed.*run `lcse index` again"):
+            scorer.search(query, index, limit=23)
+    with pytest.raises(IndexFileError, match="is damaged"):
+        index.part([row])
+    assert len(index.part([index.position(str(last.id))])) == 1
+    only_nan(vectors_file(tmp_path / "idx"))
+    with pytest.raises(IndexFileError, match="is damaged"):
+        scorer.search("red and not green", ImageIndex.open(tmp_path / "idx"))
+
+
+@pytest.mark.parametrize("path", ["/etc/secret.png", "trip/../../secret.png", ""])
+def test_a_record_cannot_name_a_file_outside_its_folder(
+    path: str, photos: Path, tmp_path: Path, encoder: ColourEncoder
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    with closing(sqlite3.connect(tmp_path / "idx" / "index.sqlite")) as table, table:
+        table.execute("UPDATE files SET path = ? WHERE path = '00.png'", (path,))
+    with pytest.raises(IndexFileError, match="a record of a picture holds what it cannot"):
+        ImageIndex.open(tmp_path / "idx")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs permissions of POSIX")
+def test_only_the_owner_reads_an_index(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    before = os.umask(0)
+    try:
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+        write_picture(photos / "0.png", 100)
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    finally:
+        os.umask(before)
+    assert {oct(path.stat().st_mode & 0o777) for path in (tmp_path / "idx").iterdir()} == {"0o600"}
+
+
+def test_several_folders_make_one_index(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    write_picture(tmp_path / "camera" / "00.png", 100)
+    report = ImageIndex.build([photos, tmp_path / "camera", photos / "trip"], tmp_path / "idx", encoder=encoder)
+    assert (report.added, report.path) == (24, tmp_path / "idx")
+    index = ImageIndex.open(tmp_path / "idx")
+    assert index.folders == (photos, tmp_path / "camera")
+    assert {"camera/00.png", "photos/00.png", "photos/trip/01.png"} <= set(index.ids)
+    for name in ("camera/00.png", tmp_path / "camera" / "00.png"):
+        assert index.paths[index.position(name)] == tmp_path / "camera" / "00.png"
+    np.testing.assert_array_equal(index.vectors, encoder.encode_images(index.paths))
+    with pytest.raises(IndexFileError, match=r"is of .*camera, not of .*photos; name .*camera too"):
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    (tmp_path / "camera").rename(tmp_path / "moved")
+    report = ImageIndex.build([photos, tmp_path / "moved"], tmp_path / "idx", encoder=encoder)
+    assert (report.unchanged, report.removed) == (24, 0)
+
+
+def test_a_folder_may_be_added_and_an_interruption_leaves_a_sound_index(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    write_pictures(tmp_path / "camera", 10)
+
+    def interrupt(done: int, total: int) -> None:
+        if done == 30:
+            raise KeyboardInterrupt
+
+    folders = [tmp_path / "camera", photos]
+    with pytest.raises(KeyboardInterrupt):
+        ImageIndex.build(folders, tmp_path / "idx", encoder=encoder, batch_size=10, progress=interrupt)
+    assert len(ImageIndex.open(tmp_path / "idx")) == 30
+    ImageIndex.build(folders, tmp_path / "idx", encoder=encoder)
+    assert len(ImageIndex.open(tmp_path / "idx")) == 33
+    with pytest.raises(InvalidOption, match="at least one folder"):
+        ImageIndex.build([], tmp_path / "idx", encoder=encoder)
+
+
+def test_without_a_place_the_index_goes_into_the_cache_folder(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    report = ImageIndex.build(photos, encoder=encoder)
+    assert report.path == cache_place(photos, encoder)
+    assert report.path.is_relative_to(tmp_path / "cache" / "lcse") or sys.platform != "linux"
+    assert is_index(report.path)
+    assert not is_index(photos)
+    assert not is_index("a query\0")
+    assert len(ImageIndex.open(report.path)) == 23
+    others = {cache_place(photos, ColourEncoder("colours-2")), cache_place([photos, tmp_path], encoder)}
+    assert report.path not in others
+
+
+def test_pictures_are_chosen_by_the_date_they_were_taken(tmp_path: Path, encoder: ColourEncoder) -> None:
+    (tmp_path / "photos").mkdir()
+    for n, taken in enumerate(("2023:12:31 23:59:59", "2024:01:01 00:00:00", "2024:05:31 12:00:00", None)):
+        image = Image.fromarray(np.random.default_rng(n).integers(0, 256, (12, 16, 3), dtype=np.uint8))
+        exif = Image.Exif()
+        if taken:
+            exif.get_ifd(0x8769)[0x9003] = taken
+        image.save(tmp_path / "photos" / f"{n}.jpg", exif=exif)
+    os.utime(tmp_path / "photos" / "3.jpg", (1, datetime(2025, 6, 1, 12).timestamp()))
+    ImageIndex.build(tmp_path / "photos", tmp_path / "idx", encoder=encoder)
+    (tmp_path / "photos" / "1.jpg").rename(tmp_path / "photos" / "9.jpg")  # its date comes along
+    ImageIndex.build(tmp_path / "photos", tmp_path / "idx", encoder=encoder)
+    index = ImageIndex.open(tmp_path / "idx")
+    assert index.dates[0] == datetime(2023, 12, 31, 23, 59, 59)
+    for since, until, names in (
+        (None, None, "0 2 3 9"),
+        ("2024", "2024", "2 9"),
+        ("2024-05", "2024-05", "2"),
+        ("2024-01-01", None, "2 3 9"),
+        (None, "2023-12", "0"),
+        (date(2024, 1, 1), datetime(2024, 5, 31, 12), "2 9"),
+        ("2025-06-01T11:00", "2025-06-01T13:00", "3"),
+        ("2030", None, ""),
+    ):
+        chosen = index.between(since, until)
+        assert [name.removesuffix(".jpg") for name in chosen.ids] == names.split()
+        ranking = LogicScorer(encoder).search("red and not green", chosen)
+        assert {result.id for result in ranking} == set(chosen.ids)
+    assert len(index.between("2024", "2024").between("2024-02")) == 1
+    for wrong in ("yesterday", "2024-13", "20245"):
+        with pytest.raises(InvalidOption, match="a date is written as"):
+            index.between(since=wrong)
 
 
 DRIVER = """
@@ -449,37 +485,16 @@ DRIVER = """
 
 
 def run_python(photos: Path, out: Path, body: str) -> subprocess.CompletedProcess[str]:
-    driver = textwrap.dedent(DRIVER).format(root=str(Path(__file__).parent.parent), photos=str(photos), out=str(out))
+    driver = textwrap.dedent(DRIVER).format(root=str(Path(__file__).parents[2]), photos=str(photos), out=str(out))
     code = driver + textwrap.dedent(body)
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_killed_run_loses_at_most_the_last_batch_and_is_resumed(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder
-) -> None:
-    killed = run_python(
-        photos,
-        tmp_path / "idx",
-        """
-        def progress(done, total):
-            if done == 12:
-                os.kill(os.getpid(), signal.SIGKILL)
-        ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=4, progress=progress)
-        """,
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    part = ImageIndex.open(tmp_path / "idx", encoder=encoder)
-    assert len(part) == 12
-    part.verify()
-    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, batch_size=4)
-    assert (report.added, report.unchanged, encoder.encoded) == (11, 12, 11)
-    assert_same_as_fresh(photos, tmp_path, encoder)
-    assert vectors_file(tmp_path / "idx").read_bytes() == vectors_file(tmp_path / "fresh").read_bytes()
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_any_write_the_index_stays_whole(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.faults)])
+def test_killed_at_any_write_the_index_stays_whole(
+    every: int, photos: Path, tmp_path: Path, encoder: ColourEncoder
+) -> None:
     """Kills a first build and an update at every file operation in turn, then looks and resumes."""
     done = run_python(
         photos,
@@ -489,7 +504,7 @@ def test_killed_at_any_write_the_index_stays_whole(photos: Path, tmp_path: Path,
         from tests.index.kill_storm import kill_first_builds, kill_updates
 
         def build():
-            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=6, workers=0)
+            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=6)
 
         def check(complete):
             index = ImageIndex.open(out)
@@ -500,18 +515,21 @@ def test_killed_at_any_write_the_index_stays_whole(photos: Path, tmp_path: Path,
                 assert len(list(out.glob("vectors-*"))) == 1
             return len(index)
 
-        print(json.dumps([kill_first_builds(out, build, check), kill_updates(photos, out, build, check)]))
-        """,
+        first = kill_first_builds(out, build, check, every=EVERY)
+        print(json.dumps([first, kill_updates(photos, out, build, check, every=EVERY)]))
+        """.replace("EVERY", str(every)),
     )
     assert done.returncode == 0, done.stderr
     first, later = json.loads(done.stdout)
     assert first == sorted(first)  # the later the kill, the more was kept
-    assert set(first) == {0, 6, 12, 18}
-    assert len(later) >= 8
+    assert set(first) <= {0, 6, 12, 18}
+    assert len(first) + len(later) >= 16 // every
+    print(f"\n{len(first) + len(later)} kills")
     assert min(later) >= 23  # an update never loses what was there
     assert_same_as_fresh(photos, tmp_path, encoder)
 
 
+@pytest.mark.faults
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")
 def test_a_full_disk_is_told_and_costs_nothing(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     """A limit on the size of files stands for the disk: writing beyond it fails as it does on a full one."""
@@ -525,7 +543,7 @@ def test_a_full_disk_is_told_and_costs_nothing(photos: Path, tmp_path: Path, enc
         except IndexFileError as error:
             print(error)
     """
-    for limit in (100, 6000, 30_000):
+    for limit in (100, 30_000):
         told = run_python(photos, tmp_path / "idx", limited.format(limit=limit))
         assert told.returncode == 0, told.stderr
         assert "cannot be" in told.stdout or limit == 30_000
@@ -552,54 +570,3 @@ def test_two_writers_never_meet(photos: Path, tmp_path: Path, encoder: ColourEnc
 
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, batch_size=5, progress=meanwhile)
     assert len(ImageIndex.open(tmp_path / "idx")) == 23
-
-
-def test_an_index_is_read_as_it_was_at_one_moment(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    connect = sqlite3.connect
-
-    class Disturbed(sqlite3.Connection):
-        """Another process writes just before the files are read; it would have to wait."""
-
-        def execute(self, sql: str, /, *arguments: Any) -> sqlite3.Cursor:
-            if "FROM files" in sql:
-                with closing(connect(tmp_path / "idx" / "index.sqlite", timeout=0)) as other:
-                    with pytest.raises(sqlite3.OperationalError, match="locked"), other:
-                        other.execute("DELETE FROM files")
-            return super().execute(sql, *arguments)
-
-    monkeypatch.setattr(sqlite3, "connect", partial(connect, factory=Disturbed))
-    assert len(ImageIndex.open(tmp_path / "idx")) == 23
-
-
-def test_an_exception_in_the_middle_keeps_what_was_done(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    def interrupt(done: int, total: int) -> None:
-        if done == 15:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, batch_size=5, progress=interrupt)
-    assert len(ImageIndex.open(tmp_path / "idx")) == 15
-    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).added == 8
-
-
-def test_a_file_too_large_to_read_is_broken(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lcse_plugins.index.update.MAX_BYTES", 10_000)
-    (photos / "huge.png").write_bytes(b"x" * 10_001)
-    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    assert [error.reason for error in report.broken] == ["10,001 bytes are too many; at most 10,000 are read"]
-    assert "23 pictures" in repr(ImageIndex.open(tmp_path / "idx"))
-
-
-def test_real_photographs_are_indexed(shared_data: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    (tmp_path / "photos").mkdir()
-    for path in sorted((shared_data / "photos").glob("*.jpg"))[:60]:
-        (tmp_path / "photos" / path.name).symlink_to(path)
-    report = ImageIndex.build(tmp_path / "photos", tmp_path / "idx", encoder=encoder)
-    assert (report.added, report.broken) == (60, ())
-    index = ImageIndex.open(tmp_path / "idx")
-    np.testing.assert_array_equal(index.vectors, encoder.encode_images(index.paths))

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.errors import ImageError, IndexFileError
 from lcse_plugins.index import ImageIndex
-from lcse_plugins.index.files import exclusive
 from tests.index.test_index import ColourEncoder, assert_same_as_fresh, vectors_file, write_picture, write_pictures
 
 
@@ -45,36 +41,21 @@ def test_a_file_of_any_date_is_indexed(year: int, photos: Path, tmp_path: Path, 
     assert encoder.encoded == 5
 
 
-@pytest.mark.parametrize("fault", [MemoryError(), OSError("decoder jpeg not available")])
-def test_a_picture_that_could_not_be_decoded_is_tried_again(
-    fault: Exception, photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(image: Image.Image) -> Image.Image:
-        raise fault
-
-    with monkeypatch.context() as patch:
-        patch.setattr("lcse_plugins.images.reading.to_rgb", fail)
-        report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    assert {error.reason for error in report.broken} == {f"cannot be decoded ({str(fault) or 'MemoryError'})"}
-    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).added == 5
-    assert ImageIndex.open(tmp_path / "idx").broken == ()
-
-
-@pytest.mark.parametrize("step", ["stat", "read_bytes"])
+@pytest.mark.parametrize("step", ["stat", "open"])
 def test_a_known_picture_that_cannot_be_read_is_told_and_kept(
     step: str, photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    before, real = ImageIndex.open(tmp_path / "idx"), getattr(Path, step)
+    before, real = ImageIndex.open(tmp_path / "idx"), getattr(os, step)
     os.utime(photos / "00.png", (1, 1))
 
-    def failing(path: Path, **options: Any) -> Any:
-        if path.name == "00.png":
+    def failing(path: Any, *options: Any, **more: Any) -> Any:
+        if not isinstance(path, int) and Path(path).name == "00.png":
             raise OSError(errno.ESTALE, "Stale file handle")
-        return real(path, **options)
+        return real(path, *options, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, step, failing)
+        patch.setattr(os, step, failing)
         for _ in range(2):
             report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
             assert (report.removed, report.unchanged) == (0, 4)
@@ -119,81 +100,15 @@ def test_a_reader_is_not_touched_by_a_run_after_an_interrupted_one(
     assert vectors_file(tmp_path / "idx").read_bytes() == vectors_file(tmp_path / "fresh").read_bytes()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="files that are mapped cannot be deleted there")
-@pytest.mark.parametrize("updates", [0, 1])
-def test_a_reader_is_not_touched_when_the_index_is_built_again(
-    updates: int, photos: Path, tmp_path: Path, encoder: ColourEncoder
-) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    for n in range(updates):  # rows that are put in order go into a file of another name
-        shutil.copy(photos / "00.png", photos / f"0{n}a.png")
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    reader = ImageIndex.open(tmp_path / "idx")
-    (tmp_path / "idx" / "index.sqlite").unlink()
-    sizes: list[int] = []  # a mapped file that shrinks kills its reader
-    descriptor = os.open(vectors_file(tmp_path / "idx"), os.O_RDONLY)
-    ImageIndex.build(
-        photos,
-        tmp_path / "idx",
-        encoder=encoder,
-        progress=lambda done, total: sizes.append(os.fstat(descriptor).st_size),
-    )
-    os.close(descriptor)
-    assert set(sizes) == {reader.vectors.nbytes}
-    reader.verify()
-
-
 def test_while_the_folder_is_away_another_one_is_refused(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     write_picture(tmp_path / "other" / "00.png", 100)
     photos.rename(tmp_path / "away")
-    with pytest.raises(IndexFileError, match=r"is of .*photos, which is not there, .* none .*other"):
+    with pytest.raises(IndexFileError, match=r"is of .*photos, which is not there, not of .*other"):
         ImageIndex.build(tmp_path / "other", tmp_path / "idx", encoder=encoder)
     assert len(ImageIndex.open(tmp_path / "idx")) == 5
     write_picture(tmp_path / "away" / "00.png", 101)  # changed since, and one of the others is enough
     assert ImageIndex.build(tmp_path / "away", tmp_path / "idx", encoder=encoder).unchanged == 4
-
-
-def test_an_index_of_no_pictures_takes_any_folder(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    (tmp_path / "gone").mkdir()
-    (tmp_path / "gone" / "a.png").write_text("not a picture")
-    ImageIndex.build(tmp_path / "gone", tmp_path / "idx", encoder=encoder)
-    shutil.rmtree(tmp_path / "gone")
-    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).added == 5
-
-
-def test_what_another_writer_just_added_is_not_removed(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @contextmanager
-    def late(place: Path) -> Iterator[None]:
-        monkeypatch.undo()
-        write_picture(photos / "new.png", 100)
-        assert ImageIndex.build(photos, place, encoder=ColourEncoder()).added == 6
-        with exclusive(place):
-            yield
-
-    monkeypatch.setattr("lcse_plugins.index.update.exclusive", late)
-    report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    assert (report.unchanged, report.removed, encoder.encoded) == (6, 0, 0)
-
-
-def test_a_folder_emptied_while_waiting_leaves_the_index_alone(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-
-    @contextmanager
-    def late(place: Path) -> Iterator[None]:
-        with exclusive(place):
-            shutil.rmtree(photos)
-            photos.mkdir()
-            yield
-
-    monkeypatch.setattr("lcse_plugins.index.update.exclusive", late)
-    with pytest.raises(ImageError, match="still holds 5 pictures"):
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    assert len(ImageIndex.open(tmp_path / "idx")) == 5
 
 
 def test_a_picture_that_is_a_link_is_found_by_its_path(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
@@ -230,32 +145,17 @@ def test_a_folder_whose_path_is_not_text_is_refused(photos: Path, tmp_path: Path
     assert not (tmp_path / "idx").exists()
 
 
-def test_encoders_are_taken_by_name(photos: Path, tmp_path: Path) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder="starter")
-    index = ImageIndex.open(tmp_path / "idx", encoder="starter")
-    assert index.encoder_id == load_encoder("starter").encoder_id
-
-
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE files SET row = 1.5 WHERE path = '00.png'",
         "UPDATE files SET row = -1 WHERE path = '00.png'",
-        "UPDATE files SET row = 'x' WHERE path = '00.png'",
         "UPDATE files SET row = NULL WHERE path = '00.png'",
-        "UPDATE files SET checksum = NULL WHERE path = '00.png'",
         "UPDATE files SET path = x'ff' WHERE path = '00.png'",
-        "UPDATE files SET sha256 = x'ff' WHERE path = '00.png'",
         "UPDATE files SET fault = x'ff' WHERE path = '00.png'",
-        "UPDATE meta SET value = '0' WHERE name = 'dimension'",
-        "UPDATE meta SET value = 'object' WHERE name = 'dtype'",
-        "UPDATE meta SET value = x'ff' WHERE name = 'encoder_id'",
-        "UPDATE meta SET value = x'ff' WHERE name = 'folder'",
-        "UPDATE meta SET value = 'vectors-x.bin' WHERE name = 'vectors_file'",
-        "UPDATE meta SET value = '../vectors-0.bin' WHERE name = 'vectors_file'",
-        "UPDATE meta SET value = '[\"a\", 2, 3]' WHERE name = 'scale'",
-        "UPDATE meta SET value = '[NaN, 2, 3]' WHERE name = 'scale'",
-        "UPDATE meta SET value = '[[0, 0, \"a\"]]' WHERE name = 'tiles'",
+        "UPDATE files SET folder = 1 WHERE path = '00.png'",
+        "UPDATE meta SET value = x'ff' WHERE name = 'facts'",
+        "UPDATE meta SET value = '5' WHERE name = 'checksum'",
+        "DELETE FROM meta WHERE name = 'facts'",
     ],
 )
 def test_values_of_a_wrong_kind_are_told_as_damage(

@@ -2,17 +2,76 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import pytest
+from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_lcse import LcseEmbeddings
+from langchain_lcse.stores import add_vectors
+from langchain_qdrant import QdrantVectorStore
 from PIL import Image
+from qdrant_client import QdrantClient, models
 
 from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.testing import ToyEncoder, toy_gallery
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # langchain-community is no longer maintained
+    from langchain_community.docstore.in_memory import InMemoryDocstore
+    from langchain_community.vectorstores import FAISS
+
+
+def _faiss(embeddings: LcseEmbeddings) -> FAISS:
+    import faiss
+
+    return FAISS(embeddings, faiss.IndexFlatL2(embeddings.encoder.dimension), InMemoryDocstore(), {})
+
+
+def _qdrant(embeddings: LcseEmbeddings) -> QdrantVectorStore:
+    client = QdrantClient(":memory:")
+    size = embeddings.encoder.dimension
+    client.create_collection("pictures", models.VectorParams(size=size, distance=models.Distance.COSINE))
+    return QdrantVectorStore(client, "pictures", embeddings)
+
+
+def _chroma(embeddings: LcseEmbeddings) -> Chroma:
+    return Chroma(f"pictures-{uuid4().hex}", embeddings)
+
+
+STORES: dict[str, Callable[[LcseEmbeddings], VectorStore]] = {
+    "in-memory": InMemoryVectorStore,
+    "faiss": _faiss,
+    "chroma": _chroma,
+    "qdrant": _qdrant,
+}
+
+
+def toy_documents(gallery: list[Candidate]) -> list[Document]:
+    """One document per picture: a caption that tells nothing, and a path that names what the picture shows."""
+    return [
+        Document(
+            id=str(uuid5(NAMESPACE_URL, str(candidate.id))),
+            page_content=f"photo number{row}",
+            metadata={"image_path": f"{candidate.id}.png", "row": row, "even": row % 2 == 0},
+        )
+        for row, candidate in enumerate(gallery)
+    ]
+
+
+def fill(store: VectorStore, documents: list[Document], gallery: list[Candidate]) -> VectorStore:
+    """Store documents with vectors that are known, for pictures that do not exist."""
+    add_vectors(store, documents, [candidate.vector.tolist() for candidate in gallery])
+    return store
+
+
+def shown(documents: list[Document]) -> list[str]:
+    """What the pictures of found documents show."""
+    return [Path(document.metadata["image_path"]).stem for document in documents]
 
 
 @pytest.fixture
@@ -32,51 +91,23 @@ def scorer(encoder: ToyEncoder) -> LogicScorer:
 
 @pytest.fixture
 def documents(gallery: list[Candidate]) -> list[Document]:
-    """One document per picture; the page content names what it shows, which is how the toy encoder sees it."""
-    return [
-        Document(id=str(uuid4()), page_content=str(candidate.id), metadata={"row": row, "even": row % 2 == 0})
-        for row, candidate in enumerate(gallery)
-    ]
-
-
-def _in_memory(embeddings: LcseEmbeddings) -> VectorStore:
-    return InMemoryVectorStore(embeddings)
-
-
-def _qdrant(embeddings: LcseEmbeddings) -> VectorStore:
-    from langchain_qdrant import QdrantVectorStore
-    from qdrant_client import QdrantClient, models
-
-    client = QdrantClient(":memory:")
-    size = embeddings.encoder.dimension
-    client.create_collection("pictures", models.VectorParams(size=size, distance=models.Distance.COSINE))
-    return QdrantVectorStore(client, "pictures", embeddings)
-
-
-def _chroma(embeddings: LcseEmbeddings) -> VectorStore:
-    chroma = pytest.importorskip("langchain_chroma")
-    store: VectorStore = chroma.Chroma(f"pictures-{uuid4().hex}", embeddings)
-    return store
-
-
-STORES = {"in-memory": _in_memory, "qdrant": _qdrant, "chroma": _chroma}
+    return toy_documents(gallery)
 
 
 @pytest.fixture(params=sorted(STORES))
-def empty_store(request: pytest.FixtureRequest, encoder: ToyEncoder) -> VectorStore:
-    return STORES[request.param](LcseEmbeddings(encoder))
+def empty_store(request: pytest.FixtureRequest, scorer: LogicScorer) -> VectorStore:
+    return STORES[request.param](LcseEmbeddings(scorer))
 
 
 @pytest.fixture
-def store(empty_store: VectorStore, documents: list[Document]) -> VectorStore:
-    empty_store.add_documents(documents)
-    return empty_store
+def store(empty_store: VectorStore, documents: list[Document], gallery: list[Candidate]) -> VectorStore:
+    return fill(empty_store, documents, gallery)
 
 
 @pytest.fixture
-def memory(encoder: ToyEncoder, documents: list[Document]) -> InMemoryVectorStore:
-    store = InMemoryVectorStore(LcseEmbeddings(encoder))
-    store.add_documents(documents)
+def memory(scorer: LogicScorer, documents: list[Document], gallery: list[Candidate]) -> InMemoryVectorStore:
+    store = InMemoryVectorStore(LcseEmbeddings(scorer))
+    fill(store, documents, gallery)
     return store
 
 

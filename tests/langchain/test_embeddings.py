@@ -1,91 +1,105 @@
-"""LcseEmbeddings fills and searches a store in one space."""
+"""The encoder as embeddings, and embeddings as an encoder."""
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_lcse import LcseEmbeddings, LogicRetriever
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_lcse import EmbeddingEncoder, LcseEmbeddings, LogicRetriever, add_images
 
-from lcse_plugins.errors import ImageError, InvalidOption, UnknownEncoder
+from lcse_plugins import Calibration, Encoder, LogicScorer
+from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
 from lcse_plugins.testing import ToyEncoder
-from tests.langchain.conftest import STORES
 
 
 async def test_texts_are_unit_vectors_in_batches_of_any_size(encoder: ToyEncoder) -> None:
-    texts = [f"word{i}" for i in range(7)]
-    whole = LcseEmbeddings(encoder, batch_size=100).embed_documents(texts)
-    assert LcseEmbeddings(encoder, batch_size=2).embed_documents(texts) == whole
-    assert await LcseEmbeddings(encoder, batch_size=3).aembed_documents(texts) == whole
-    assert LcseEmbeddings(encoder).embed_query("word3") == pytest.approx(whole[3], abs=1e-7)
-    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1.0, atol=1e-6)
-    assert LcseEmbeddings(encoder).embed_documents([]) == []
+    texts = ["dog", "cat", "umbrella"]
+    for batch_size in (1, 2, 32):
+        embeddings = LcseEmbeddings(encoder, batch_size=batch_size)
+        rows = np.array(embeddings.embed_documents(texts))
+        np.testing.assert_allclose(rows, encoder.encode_texts(texts), atol=1e-6)
+        assert embeddings.embed_query("cat") == rows[1].tolist()
+        assert await embeddings.aembed_documents(texts) == rows.tolist()
 
 
-async def test_pictures_from_paths_bytes_and_data_uris(encoder: ToyEncoder, pictures: list[Path]) -> None:
+def test_pictures_from_paths_bytes_and_data_uris(encoder: ToyEncoder, pictures: list[Path]) -> None:
+    path = pictures[0]
+    uri = "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
     embeddings = LcseEmbeddings(encoder, batch_size=2)
-    vectors = embeddings.embed_images(pictures)
-    assert np.shape(vectors) == (6, 64)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
-    assert await embeddings.aembed_images([path.read_bytes() for path in pictures]) == vectors
-    assert embeddings.embed_image([str(path) for path in pictures]) == vectors
-    assert embeddings.embed_images([]) == []
+    rows = embeddings.embed_images([path, str(path), path.read_bytes(), uri])
+    assert rows == [rows[0]] * 4 == embeddings.embed_image([str(path)] * 4)
 
 
-def test_a_broken_picture_is_named(encoder: ToyEncoder, tmp_path: Path) -> None:
-    with pytest.raises(ImageError, match="there is no such file"):
-        LcseEmbeddings(encoder).embed_images([tmp_path / "none.png"])
-    (tmp_path / "broken.png").write_bytes(b"no picture")
-    with pytest.raises(ImageError, match=r"broken\.png: not a picture"):
-        LcseEmbeddings(encoder).embed_images([tmp_path / "broken.png"])
-
-
-@pytest.mark.parametrize("kind", sorted(STORES))
-def test_any_store_can_be_filled_with_pictures(kind: str, encoder: ToyEncoder, pictures: list[Path]) -> None:
-    embeddings = LcseEmbeddings(encoder, documents="images")
-    store: VectorStore = STORES[kind](embeddings)
-    store.add_texts([str(path) for path in pictures])
-    expected = embeddings.embed_images([pictures[2]])[0]
-    found = store.similarity_search_by_vector(expected, k=1)
-    assert found[0].page_content == str(pictures[2])
-    assert len(LogicRetriever(source=store).invoke("red and no blue")) == 4
-
-
-def test_a_page_content_that_names_no_picture_stays_a_text(encoder: ToyEncoder, pictures: list[Path]) -> None:
-    mixed = LcseEmbeddings(encoder, documents="images").embed_documents(["a dog", str(pictures[0]), "a cat"])
-    plain = LcseEmbeddings(encoder)
-    assert [mixed[0], mixed[2]] == plain.embed_documents(["a dog", "a cat"])
-    assert mixed[1] == plain.embed_images([pictures[0]])[0]
-
-
-def test_chroma_adds_pictures_by_its_own_method(encoder: ToyEncoder, pictures: list[Path]) -> None:
-    store: Any = STORES["chroma"](LcseEmbeddings(encoder))
-    store.add_images([str(path) for path in pictures])
-    found = LogicRetriever(source=store, k=6).invoke("no dog")
-    assert len(found) == 6
-    stored = np.asarray(store.get(include=["embeddings"])["embeddings"])
-    expected = np.asarray(LcseEmbeddings(encoder).embed_images(pictures))
-    np.testing.assert_allclose(stored[np.lexsort(stored.T)], expected[np.lexsort(expected.T)], atol=1e-6)
-
-
-def test_wrong_settings_are_refused(encoder: ToyEncoder) -> None:
-    with pytest.raises(UnknownEncoder):
-        LcseEmbeddings("no-such-encoder")
+def test_wrong_arguments_are_refused(encoder: ToyEncoder, tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="texts or images"):
-        LcseEmbeddings(encoder, documents="sounds")  # type: ignore[arg-type]
+        LcseEmbeddings(encoder, documents="both")  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match="batch_size"):
         LcseEmbeddings(encoder, batch_size=0)
-
-
-def test_a_store_with_these_embeddings_needs_no_scorer(memory: InMemoryVectorStore) -> None:
-    assert LogicRetriever(source=memory, k=1).invoke("umbrella and no person")[0].page_content == "umbrella"
-
-
-def test_one_text_or_picture_is_not_a_list_of_them(encoder: ToyEncoder) -> None:
-    with pytest.raises(InvalidOption, match=r"\[text\]"):
+    with pytest.raises(InvalidOption, match="list of strings"):
         LcseEmbeddings(encoder).embed_documents("dog")  # type: ignore[arg-type]
-    with pytest.raises(InvalidOption, match=r"\[image\]"):
-        LcseEmbeddings(encoder).embed_images("dog.jpg")
+    with pytest.raises(ImageError, match=r"missing\.png: there is no such file"):
+        LcseEmbeddings(encoder).embed_images([tmp_path / "missing.png"])
+
+
+def test_the_scorer_is_shared_with_the_retriever(encoder: ToyEncoder) -> None:
+    scorer = LogicScorer(encoder, calibration=Calibration(mu=0.1, beta=9.0))
+    embeddings = LcseEmbeddings(scorer, mode="lcse")
+    store = InMemoryVectorStore(embeddings)
+    assert embeddings.scorer.calibration is scorer.calibration
+    assert LogicRetriever(source=store).scorer is embeddings.scorer
+    assert LcseEmbeddings(scorer).scorer is scorer
+
+
+class OwnClip(Embeddings):
+    """A model of the user's, as langchain's OpenCLIPEmbeddings are: pictures by path, vectors of any length."""
+
+    model_name = "ViT-tiny"
+    checkpoint = "mine"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[3.0, *(7.0 if word in text else 0.1 for word in ("red", "green"))] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+    def embed_image(self, uris: list[str]) -> list[list[float]]:
+        from PIL import Image
+
+        colours = [Image.open(uri).convert("RGB").getpixel((0, 0)) for uri in uris]
+        return [[90.0, *map(float, colour[:2])] for colour in colours if isinstance(colour, tuple)]
+
+
+def test_any_embeddings_with_pictures_become_an_encoder(pictures: list[Path]) -> None:
+    encoder = EmbeddingEncoder(OwnClip(), calibration="clip", batch_size=2)
+    assert isinstance(encoder, Encoder)
+    assert encoder.encoder_id == "langchain:OwnClip/ViT-tiny/mine"
+    assert (encoder.dimension, encoder.calibration.beta) == (3, 30.0)
+    rows = encoder.encode_images([pictures[0], pictures[1].read_bytes(), str(pictures[2])])
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-6)
+    store = InMemoryVectorStore(OwnClip())
+    fitted = Calibration(mu=0.9, beta=30.0)
+    scorer = LogicScorer(EmbeddingEncoder(OwnClip(), calibration=fitted))
+    add_images(store, pictures[:3], scorer=scorer)
+    found = LogicRetriever(source=store, scorer=scorer).invoke("red and not green")
+    assert found[0].page_content == "red"
+
+
+def test_embeddings_that_cannot_be_an_encoder_are_refused(encoder: ToyEncoder, pictures: list[Path]) -> None:
+    class TextsOnly(OwnClip):
+        embed_image = None  # type: ignore[assignment]
+
+    class Broken(OwnClip):
+        def embed_image(self, uris: list[str]) -> list[list[float]]:
+            return [[0.0] * 3] * len(uris)
+
+    with pytest.raises(InvalidOption, match="TextsOnly has no embed_image"):
+        EmbeddingEncoder(TextsOnly())
+    with pytest.raises(InvalidOption, match="calibration"):
+        EmbeddingEncoder(OwnClip(), calibration="dino")  # type: ignore[arg-type]
+    with pytest.raises(EncoderError, match="zero or NaN"):
+        EmbeddingEncoder(Broken(), name="broken").encode_images(pictures)
+    assert EmbeddingEncoder(LcseEmbeddings(encoder)).encode_texts([]).shape[0] == 0

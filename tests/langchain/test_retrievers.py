@@ -1,316 +1,393 @@
-"""LogicRetriever gives the core's ranking, whatever it searches."""
+"""LogicRetriever gives the core's ranking over every source, and obeys its settings and the arguments of a call."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import json
+import logging
 import pickle
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
+from langchain_classic.retrievers import MultiQueryRetriever
 from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.runnables import ConfigurableField
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_lcse import LcseEmbeddings, LogicRetriever
+from langchain_lcse import METADATA_KEY, LcseEmbeddings, LogicRetriever, add_images
+from langchain_qdrant import QdrantVectorStore
+from qdrant_client import QdrantClient, models
+from qdrant_lcse import AsyncLogicSearch, LogicSearch
 
-from lcse_plugins import Candidate, Concept, LogicScorer, Not, RegionPool, VectorPool
-from lcse_plugins.errors import InvalidOption, QueryError
-from lcse_plugins.scoring.results import Ranking
+from lcse_plugins import Candidate, LogicScorer, VectorPool
+from lcse_plugins.errors import ImageError, InvalidCandidate, InvalidOption, QueryError, SearchUnavailable
 from lcse_plugins.testing import ToyEncoder
+from tests.langchain.conftest import STORES, fill, shown
 from tests.langchain.flat_store import FlatStore
 
+QUERY = "umbrella and no person"
 QUERIES = [
-    "a dog",
-    "no dog",
-    "umbrella and no person",
-    "a dog and a cat",
-    "a dog or a cat",
-    "neither a car nor a person",
-    "(umbrella AND NOT person) OR (street AND NOT car)",
+    "a dog on a sofa",
+    "no person",
+    "dog and cat",
+    "dog or cat",
+    QUERY,
+    "neither cars nor people",
+    "(dog AND NOT cat) OR (umbrella AND NOT person)",
 ]
 
 
-def agree(found: Sequence[Document], expected: Ranking) -> None:
-    """Same pictures, same order, same numbers."""
-    assert [document.page_content for document in found] == [result.id for result in expected]
-    for document, result in zip(found, expected, strict=True):
-        reasons = document.metadata["lcse"]
-        assert document.metadata["relevance_score"] == pytest.approx(result.score, abs=1e-5)
-        assert reasons["truth"] == pytest.approx(result.truth, abs=1e-5)
-        assert reasons["holistic"] == pytest.approx(result.holistic, abs=1e-5)
-        assert [item["concept"] for item in reasons["evidence"]] == [item.concept for item in result.evidence]
+def scores_of(documents: list[Document]) -> list[float]:
+    return [document.metadata["relevance_score"] for document in documents]
 
 
 @pytest.mark.parametrize("query", QUERIES)
-async def test_a_store_gives_the_cores_ranking(
+async def test_every_store_gives_the_cores_ranking(
     query: str, store: VectorStore, scorer: LogicScorer, gallery: list[Candidate]
 ) -> None:
     expected = scorer.rank(query, gallery, limit=5)
-    retriever = LogicRetriever(source=store, scorer=scorer, k=5)
-    agree(retriever.invoke(query), expected)
-    agree(await retriever.ainvoke(query), expected)
+    retriever = LogicRetriever(source=store, k=5)
+    for found in (retriever.invoke(query), await retriever.ainvoke(query)):
+        assert scores_of(found) == pytest.approx([result.score for result in expected], abs=1e-5)
+        assert found[0].metadata[METADATA_KEY]["reason"] == expected[0].reason
+    assert sorted(shown(found)) == sorted(str(result.id) for result in expected)
 
 
-@pytest.mark.parametrize("query", QUERIES)
-async def test_a_pool_gives_the_cores_ranking(query: str, scorer: LogicScorer, gallery: list[Candidate]) -> None:
-    expected = scorer.rank(query, gallery, limit=5)
-    retriever = LogicRetriever(source=VectorPool.of(gallery), scorer=scorer, k=5)
-    agree(retriever.invoke(query), expected)
-    agree(await retriever.ainvoke(query), expected)
+@pytest.mark.parametrize("kind", sorted(STORES))
+def test_starter_photographs_rank_alike_in_every_store(kind: str, starter_photos: tuple[Any, ...]) -> None:
+    scorer, documents, candidates = starter_photos
+    store = fill(STORES[kind](LcseEmbeddings(scorer)), documents, candidates)
+    retriever = LogicRetriever(source=store, k=10)
+    for query in ("a dog and no person", "a kitchen", "a cat or a bird", "neither cars nor people", "no dog"):
+        expected = scorer.rank(query, candidates, limit=10)
+        found = retriever.invoke(query)
+        assert shown(found) == [str(result.id) for result in expected]
+        assert scores_of(found) == pytest.approx([result.score for result in expected], abs=1e-5)
 
 
-@pytest.mark.parametrize("query", QUERIES)
-async def test_search_in_the_database_gives_the_cores_ranking(
-    query: str, scorer: LogicScorer, gallery: list[Candidate], documents: list[Document]
+@pytest.fixture(scope="module")
+def starter_photos() -> tuple[LogicScorer, list[Document], list[Candidate]]:
+    from lcse_plugins import demo_photos
+
+    scorer, paths = LogicScorer("starter"), demo_photos()
+    store = InMemoryVectorStore(LcseEmbeddings(scorer))
+    added = add_images(store, paths)
+    assert not added.broken
+    kept = [store.store[key] for key in added.ids]
+    documents = [Document(id=entry["id"], page_content=entry["text"], metadata=entry["metadata"]) for entry in kept]
+    return scorer, documents, [Candidate(p.stem, np.array(e["vector"])) for p, e in zip(paths, kept, strict=True)]
+
+
+@pytest.fixture
+def search(documents: list[Document], gallery: list[Candidate], scorer: LogicScorer) -> LogicSearch:
+    store = STORES["qdrant"](LcseEmbeddings(scorer))
+    fill(store, documents, gallery)
+    assert isinstance(store, QdrantVectorStore)
+    return LogicSearch(store.client, "pictures", scorer)
+
+
+async def test_pools_and_databases_give_the_cores_ranking(
+    search: LogicSearch, scorer: LogicScorer, gallery: list[Candidate]
 ) -> None:
-    from qdrant_client import AsyncQdrantClient, QdrantClient, models
-    from qdrant_lcse import AsyncLogicSearch, LogicSearch
+    for query in QUERIES:
+        expected = pytest.approx([result.score for result in scorer.rank(query, gallery, limit=5)], abs=1e-5)
+        for retriever in (
+            LogicRetriever(source=VectorPool.of(gallery), scorer=scorer, k=5),
+            LogicRetriever(source=search, k=5),
+        ):
+            assert scores_of(retriever.invoke(query)) == expected
+            assert scores_of(await retriever.ainvoke(query)) == expected
+            assert retriever.invoke(query)[0].metadata[METADATA_KEY]["exact"]
 
-    parameters = models.VectorParams(size=64, distance=models.Distance.COSINE)
-    points = [
-        models.PointStruct(
-            id=str(document.id),
-            vector=candidate.vector.tolist(),
-            payload={"page_content": document.page_content, "metadata": document.metadata},
-        )
-        for document, candidate in zip(documents, gallery, strict=True)
-    ]
-    client = QdrantClient(":memory:")
-    client.create_collection("pictures", parameters)
-    client.upsert("pictures", points)
-    expected = scorer.rank(query, gallery, limit=5)
-    retriever = LogicRetriever(source=LogicSearch(client, "pictures", scorer), k=5)
-    found = retriever.invoke(query)
-    agree(found, expected)
-    agree(await retriever.ainvoke(query), expected)
-    written = {document.page_content: document for document in documents}[found[0].page_content]
-    assert (found[0].id, found[0].metadata["row"]) == (written.id, written.metadata["row"])
 
-    waiting = AsyncQdrantClient(":memory:")
-    await waiting.create_collection("pictures", parameters)
-    await waiting.upsert("pictures", points)
-    native = LogicRetriever(source=AsyncLogicSearch(waiting, "pictures", scorer), k=5)
-    agree(await native.ainvoke(query), expected)
+async def test_an_asynchronous_search_is_awaited_only(scorer: LogicScorer) -> None:
+    from qdrant_client import AsyncQdrantClient
+
+    client = AsyncQdrantClient(":memory:")
+    await client.create_collection("p", models.VectorParams(size=64, distance=models.Distance.COSINE))
+    point = models.PointStruct(
+        id=1, vector=scorer.encoder.encode_images(["dog"])[0].tolist(), payload={"path": "a.png"}
+    )
+    await client.upsert("p", [point])
+    retriever = LogicRetriever(source=AsyncLogicSearch(client, "p", scorer))
+    assert [d.metadata["path"] for d in await retriever.ainvoke("dog")] == ["a.png"]
     with pytest.raises(InvalidOption, match="ainvoke"):
-        native.invoke(query)
+        retriever.invoke("dog")
 
 
-async def test_few_candidates_are_never_called_exact_and_exact_search_finds_all(encoder: ToyEncoder) -> None:
-    words = "dog cat car street person umbrella bench park sofa tree".split()
-    names = [f"{a} {b} {c}{i}" for i, (a, b) in enumerate((a, b) for a in words for b in words) for c in words]
-    store = InMemoryVectorStore.from_texts(names, LcseEmbeddings(encoder))
-    pool = VectorPool(encoder.encode_images(names), ids=names)
-    scorer = LogicScorer(encoder)
-    for query in ["dog and no cat", "neither car nor person", "umbrella or bench", "no street"]:
-        expected = [result.score for result in scorer.rank(query, pool, limit=10)]
-        proved = await LogicRetriever(source=store, k=10, fetch_k=20, exact=True).ainvoke(query)
-        assert [d.metadata["relevance_score"] for d in proved] == pytest.approx(expected, abs=1e-5)
-        assert all(d.metadata["lcse"]["exact"] for d in proved)
-        quick = LogicRetriever(source=store, k=10, fetch_k=20).invoke(query)
-        if quick[0].metadata["lcse"]["exact"]:
-            assert [d.metadata["relevance_score"] for d in quick] == pytest.approx(expected, abs=1e-5)
-    assert not LogicRetriever(source=store, k=10, fetch_k=20).invoke("dog and no cat")[0].metadata["lcse"]["exact"]
-
-
-async def test_k_and_min_truth_are_taken_per_call(store: VectorStore, scorer: LogicScorer) -> None:
-    retriever = LogicRetriever(source=store, scorer=scorer, k=2)
-    for found in (
-        await retriever.ainvoke("umbrella and no person", k=12, min_truth=0.5),
-        retriever.invoke("umbrella and no person", k=12, min_truth=0.5),
-    ):
-        assert {document.page_content for document in found} == {"umbrella", "umbrella bench"}
-    assert len(await retriever.ainvoke("dog", k=3)) == len(retriever.invoke("dog", k=3)) == 3
-    assert len(retriever.invoke("dog")) == 2
-    assert len(LogicRetriever(source=store, scorer=scorer, min_truth=0.5, k=12).invoke("a dog and a cat")) == 1
-
-
-def _filters(store: VectorStore) -> tuple[Any, Any]:
-    """A filter that keeps even rows, and one that keeps nothing, in the store's own form."""
-    if isinstance(store, InMemoryVectorStore):
-        return (lambda document: document.metadata["even"]), (lambda document: False)
-    if type(store).__name__ == "Chroma":
-        return {"even": True}, {"row": 99}
-    from qdrant_client import models
-
-    def only(key: str, value: Any) -> models.Filter:
-        return models.Filter(must=[models.FieldCondition(key=f"metadata.{key}", match=models.MatchValue(value=value))])
-
-    return only("even", True), only("row", 99)
-
-
-async def test_a_filter_is_taken_per_call_and_may_leave_nothing(store: VectorStore, scorer: LogicScorer) -> None:
-    even, nothing = _filters(store)
-    retriever = LogicRetriever(source=store, scorer=scorer, k=12)
-    for found in (retriever.invoke("no dog", filter=even), await retriever.ainvoke("no dog", filter=even)):
-        assert len(found) == 6
-        assert all(document.metadata["even"] for document in found)
-    assert len(retriever.bind(filter=even).invoke("no dog")) == 6
-    assert retriever.invoke("no dog", filter=nothing) == []
-    assert await retriever.ainvoke("no dog", filter=nothing) == []
-
-
-def test_a_pool_is_filtered_by_a_function(scorer: LogicScorer, gallery: list[Candidate]) -> None:
-    retriever = LogicRetriever(source=VectorPool.of(gallery), scorer=scorer, k=2)
-    wanted = [candidate for candidate in gallery if "bench" in str(candidate.id)]
-    found = retriever.invoke("umbrella and no person", filter=lambda document: "bench" in document.page_content)
-    agree(found, scorer.rank("umbrella and no person", wanted, limit=2))
-    assert retriever.invoke("umbrella", filter=lambda document: False) == []
-
-
-def test_a_filter_keeps_the_regions_of_a_pool(scorer: LogicScorer, gallery: list[Candidate]) -> None:
-    vectors = np.stack([candidate.vector for candidate in gallery])
-    pool = RegionPool(vectors, np.roll(vectors, 1, axis=0)[:, None, :], candidates=gallery, best=1)
-    found = LogicRetriever(source=pool, scorer=scorer, k=4).invoke("no dog", filter=lambda document: True)
-    agree(found, scorer.rank("no dog", pool, limit=4))
-
-
-def test_more_than_there_are_gives_all_and_an_empty_store_nothing(
-    store: VectorStore, scorer: LogicScorer, gallery: list[Candidate]
+def test_a_qdrant_store_is_searched_by_its_own_logic(
+    search: LogicSearch, scorer: LogicScorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    retriever = LogicRetriever(source=store, scorer=scorer, k=500)
-    assert len(retriever.invoke("umbrella and no person")) == len(gallery)
+    store = QdrantVectorStore(search.client, "pictures", LcseEmbeddings(scorer))
+    for method in ("similarity_search_by_vector", "similarity_search"):
+        monkeypatch.setattr(QdrantVectorStore, method, None)
+    (found,) = LogicRetriever(source=store, k=1).invoke(QUERY)
+    assert shown([found]) == ["umbrella"]
+    assert found.metadata["_collection_name"] == "pictures"
+    assert found.metadata["_id"] == found.id
+    assert found.page_content == "photo number1"
 
 
-async def test_an_empty_store_gives_nothing(empty_store: VectorStore, scorer: LogicScorer) -> None:
-    retriever = LogicRetriever(source=empty_store, scorer=scorer)
-    assert retriever.invoke("umbrella and no person") == []
-    assert await retriever.ainvoke("no dog", k=3) == []
+def test_a_qdrant_stores_own_keys_and_vector_names_hold(scorer: LogicScorer, gallery: list[Candidate]) -> None:
+    client = QdrantClient(":memory:")
+    client.create_collection("p", {"seen": models.VectorParams(size=64, distance=models.Distance.COSINE)})
+    embeddings = LcseEmbeddings(scorer)
+    keys: Any = {"content_payload_key": "text", "metadata_payload_key": "facts"}
+    store = QdrantVectorStore(client, "p", embeddings, vector_name="seen", **keys)
+    documents = [Document(f"n{i}", id=str(uuid4()), metadata={"path": f"{c.id}.png"}) for i, c in enumerate(gallery)]
+    fill(store, documents, gallery)
+    (found,) = LogicRetriever(source=store, k=1).invoke(QUERY, filter={"path": "umbrella bench.png"})
+    assert (found.page_content, found.metadata["path"]) == ("n3", "umbrella bench.png")
+    given = LogicRetriever(source=store, k=2, vectors=lambda found: [None] * len(found)).invoke(QUERY)
+    assert [d.metadata["path"] for d in given] == ["umbrella.png", "umbrella bench.png"]
 
 
-@pytest.mark.parametrize("k", [0, -1, True, 2.5])
-async def test_a_wrong_k_is_refused(memory: InMemoryVectorStore, k: Any) -> None:
-    retriever = LogicRetriever(source=memory)
-    with pytest.raises(InvalidOption, match="k is a positive whole number"):
-        retriever.invoke("dog", k=k)
-    with pytest.raises(InvalidOption, match="k is a positive whole number"):
-        await retriever.ainvoke("dog", k=k)
+async def test_arguments_of_a_call(store: VectorStore) -> None:
+    retriever = LogicRetriever(source=store, k=2)
+    assert len(retriever.invoke(QUERY)) == len(await retriever.ainvoke(QUERY)) == 2
+    assert len(retriever.invoke(QUERY, k=5)) == len(await retriever.ainvoke(QUERY, k=5)) == 5
+    sure = retriever.invoke(QUERY, k=12, min_truth=0.5)
+    assert set(shown(sure)) == {"umbrella", "umbrella bench"}
+    even = retriever.invoke("no person", k=12, filter={"even": True})
+    assert {document.metadata["row"] for document in even} == {0, 2, 4, 6, 8, 10}
+    assert [d.metadata["row"] for d in retriever.invoke("no person", filter={"even": True, "row": 6})] == [6]
+    assert [d.metadata["row"] for d in await retriever.ainvoke("no person", filter={"even": True, "row": 6})] == [6]
+    assert retriever.invoke("no person", filter={"row": 99}) == []
+    assert len(retriever.bind(k=3).invoke("dog")) == 3
 
 
-class _Queries:
-    """What makes a database searchable."""
+def test_a_pool_is_filtered_by_a_function_or_by_values(
+    scorer: LogicScorer, gallery: list[Candidate], documents: list[Document]
+) -> None:
+    rows = [Candidate(d.id, c.vector, payload=d) for c, d in zip(gallery, documents, strict=True)]
+    retriever = LogicRetriever(source=VectorPool.of(rows), scorer=scorer, k=12)
+    assert len(retriever.invoke("no dog", filter=lambda document: document.metadata["even"])) == 6
+    assert [d.metadata["row"] for d in retriever.invoke("no dog", filter={"row": 3})] == [3]
+    assert retriever.invoke("no dog", filter={"row": 99}) == []
+    with pytest.raises(InvalidOption, match="function of the document"):
+        retriever.invoke("no dog", filter="even")
 
-    def query(self, text: str, **options: Any) -> Any:
-        raise NotImplementedError
+
+def test_a_store_that_filters_what_it_found_is_searched_to_its_end(
+    scorer: LogicScorer, gallery: list[Candidate], documents: list[Document]
+) -> None:
+    copies = [d.model_copy(update={"id": f"{d.id}-{i}"}) for i in range(3) for d in documents]
+    retriever = LogicRetriever(source=fill(STORES["faiss"](LcseEmbeddings(scorer)), copies, gallery * 3), k=36)
+    for wanted in ({"even": True}, lambda metadata: metadata["even"]):
+        assert len(retriever.invoke("no dog", filter=wanted)) == 18
 
 
-def test_wrong_settings_are_refused(memory: InMemoryVectorStore, scorer: LogicScorer, gallery: list[Candidate]) -> None:
-    with pytest.raises(InvalidOption, match="k is a positive whole number, not 0"):
-        LogicRetriever(source=memory, k=0)
-    with pytest.raises(InvalidOption, match="k is a positive whole number, not True"):
-        LogicRetriever(source=memory, k=True)
-    with pytest.raises(InvalidOption, match="fetch_k is a positive"):
-        LogicRetriever(source=memory, fetch_k=0)
-    with pytest.raises(InvalidOption, match="min_truth lies between"):
-        LogicRetriever(source=memory, min_truth=1.5)
+async def test_unknown_keywords_are_refused_by_name(store: VectorStore, search: LogicSearch) -> None:
+    for retriever in (LogicRetriever(source=store), LogicRetriever(source=search)):
+        with pytest.raises(InvalidOption, match=r"takes no top_k; it takes .*exact, fetch_k, filter, "):
+            retriever.invoke(QUERY, top_k=3)
+        with pytest.raises(InvalidOption, match=r"takes no top_k; it takes .*exact, fetch_k, filter, "):
+            await retriever.ainvoke(QUERY, top_k=3)
+
+
+def test_search_kwargs_come_after_fields_and_calls(memory: InMemoryVectorStore, search: LogicSearch) -> None:
+    assert len(LogicRetriever(source=memory, search_kwargs={"k": 3}).invoke(QUERY)) == 3
+    assert len(LogicRetriever(source=memory, k=2, search_kwargs={"k": 3}).invoke(QUERY)) == 2
+    assert len(LogicRetriever(source=memory, search_kwargs={"k": 3}).invoke(QUERY, k=1)) == 1
+    page = LogicRetriever(source=search, k=2, search_kwargs={"offset": 1}).invoke(QUERY)
+    assert shown(page)[0] == "umbrella bench"
+    with pytest.raises(InvalidOption, match="takes no nonsense"):
+        LogicRetriever(source=memory, search_kwargs={"nonsense": 1})
+
+
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ({"k": 0}, "k is a positive whole number"),
+        ({"k": True}, "k is a positive whole number"),
+        ({"fetch_k": -1}, "fetch_k is a positive"),
+        ({"min_truth": 2}, "min_truth lies between"),
+        ({"mode": "magic"}, "mode"),
+        ({"on_missing": "keep"}, "on_missing"),
+        ({"evidence": "xml"}, "evidence"),
+        ({"limit": 3}, "has no limit; it has .*source, .*k"),
+        ({"source": 7}, "a source is a vector store"),
+        ({"scorer": LogicScorer(ToyEncoder(dimension=8))}, "use one encoder for both"),
+    ],
+)
+def test_wrong_settings_are_refused(memory: InMemoryVectorStore, settings: dict[str, Any], hint: str) -> None:
+    with pytest.raises(InvalidOption, match=hint):
+        LogicRetriever(**{"source": memory, "scorer": None, **settings})
+
+
+def test_a_scorer_is_needed_where_nothing_tells_the_encoder(gallery: list[Candidate], search: LogicSearch) -> None:
     with pytest.raises(InvalidOption, match="pass scorer="):
         LogicRetriever(source=VectorPool.of(gallery))
-    with pytest.raises(InvalidOption, match="LogicRetriever takes its options by keyword: source=…, scorer=…"):
-        LogicRetriever(memory)  # type: ignore[call-arg, arg-type]
-    with pytest.raises(InvalidOption, match="not list"):
-        LogicRetriever(source=[1, 2], scorer=scorer)  # type: ignore[arg-type]
-    with pytest.raises(InvalidOption, match="use one encoder for both"):
-        LogicRetriever(source=memory, scorer=LogicScorer(ToyEncoder(dimension=8)))
     with pytest.raises(InvalidOption, match="has its own scorer"):
-        LogicRetriever(source=_Queries(), scorer=scorer)
-    with pytest.raises(InvalidOption, match="min_truth lies between"):
-        LogicRetriever(source=memory).invoke("dog", min_truth=-1)
-    with pytest.raises(InvalidOption, match="k is a positive whole number, not 'many'"):
-        LogicRetriever(source=memory, k="many")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="top_k"):
-        LogicRetriever(source=memory).invoke("dog", top_k=3)
-    with pytest.raises(InvalidOption, match=r"LogicRetriever has no top_n; it has .*source, scorer, k, fetch_k"):
-        LogicRetriever(source=memory, top_n=3)  # type: ignore[call-arg]
+        LogicRetriever(source=search, scorer=search.scorer)
+    with pytest.raises(InvalidOption, match="by keyword"):
+        LogicRetriever(search)  # type: ignore[call-arg, arg-type]
 
 
-def test_a_setting_changed_later_takes_effect(memory: InMemoryVectorStore, gallery: list[Candidate]) -> None:
-    retriever = LogicRetriever(source=memory, k=12)
-    other = LogicScorer(ToyEncoder(), parser=lambda text: Not(Concept("cat")))
-    expected = [result.id for result in other.rank("a cat", gallery)]
-    assert [d.page_content for d in retriever.invoke("a cat")] != expected
-    copied = retriever.model_copy(update={"scorer": other})
-    retriever.scorer = other
-    assert [d.page_content for d in retriever.invoke("a cat")] == expected
-    assert [d.page_content for d in copied.invoke("a cat")] == expected
-    retriever.scorer = LogicScorer(ToyEncoder(dimension=8))
-    with pytest.raises(InvalidOption, match="use one encoder for both"):
-        retriever.invoke("a cat")
+def test_a_scorer_may_be_a_name_and_a_mode_a_word(memory: InMemoryVectorStore, encoder: ToyEncoder) -> None:
+    pool = VectorPool.of([Candidate("a", np.ones(256, np.float32))])
+    assert LogicRetriever(source=pool, scorer="starter").scorer.encoder.encoder_id.startswith("starter")  # type: ignore[union-attr]
+    lcse = LogicRetriever(source=memory, mode="lcse")
+    assert lcse.invoke(QUERY)[0].metadata[METADATA_KEY]["mode"] == "lcse"
+    assert LogicRetriever(source=memory).invoke(QUERY)[0].metadata[METADATA_KEY]["mode"] == "anchored"
 
 
-def test_copies_and_pickles_answer_alike(
-    memory: InMemoryVectorStore, scorer: LogicScorer, gallery: list[Candidate]
+def test_fields_describe_themselves() -> None:
+    for name, field in LogicRetriever.model_fields.items():
+        if name not in ("name", "tags", "metadata"):
+            assert field.description, name
+
+
+def test_few_candidates_are_never_called_exact(encoder: ToyEncoder) -> None:
+    names = [f"dog{i} cat{i}" for i in range(200)]
+    documents = [Document(id=name, page_content="x", metadata={"path": f"{name}.png"}) for name in names]
+    candidates = [Candidate(n, v) for n, v in zip(names, encoder.encode_images(names), strict=True)]
+    store = fill(InMemoryVectorStore(LcseEmbeddings(encoder)), documents, candidates)
+    few = LogicRetriever(source=store, k=2, fetch_k=20)
+    assert not few.invoke("dog7 and no cat9")[0].metadata[METADATA_KEY]["exact"]
+    proved = LogicRetriever(source=store, k=2, fetch_k=20, exact=True).invoke("dog7 and no cat9")
+    assert proved[0].metadata[METADATA_KEY]["exact"]
+    assert proved[0].id == LogicScorer(encoder).rank("dog7 and no cat9", candidates)[0].id
+
+
+async def test_an_empty_store_gives_nothing(empty_store: VectorStore) -> None:
+    assert LogicRetriever(source=empty_store).invoke("dog") == []
+    assert await LogicRetriever(source=empty_store).ainvoke("dog") == []
+
+
+def flat(documents: list[Document], gallery: list[Candidate], **options: Any) -> FlatStore:
+    return FlatStore(documents, np.stack([candidate.vector for candidate in gallery]), **options)
+
+
+async def test_a_store_nobody_knows_takes_vectors_from_a_function(
+    scorer: LogicScorer, gallery: list[Candidate], documents: list[Document]
 ) -> None:
-    for source in (memory, VectorPool.of(gallery)):
-        retriever = LogicRetriever(source=source, scorer=scorer)
-        found = retriever.invoke("no dog")
-        assert copy.deepcopy(retriever).invoke("no dog") == found
-        assert pickle.loads(pickle.dumps(retriever)).invoke("no dog") == found
+    table = {f"{candidate.id}.png": candidate.vector for candidate in gallery}
+
+    def vectors(found: Sequence[Document]) -> list[np.ndarray]:
+        return [table[document.metadata["image_path"]] for document in found]
+
+    retriever = LogicRetriever(source=flat(documents, gallery, copies=3), scorer=scorer, k=12, vectors=vectors)
+    expected = [result.id for result in scorer.rank(QUERY, gallery)]
+    for found in (retriever.invoke(QUERY), await retriever.ainvoke(QUERY)):
+        assert shown(found) == expected  # and none of them thrice
+    with pytest.raises(InvalidCandidate, match="1 vectors for 12 documents"):
+        LogicRetriever(source=flat(documents, gallery), scorer=scorer, vectors=lambda found: [[1.0]]).invoke(QUERY)
+
+
+def test_a_store_that_gives_no_vectors_is_searched_less_deep(
+    scorer: LogicScorer, gallery: list[Candidate], documents: list[Document], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unheard(FlatStore):
+        asked: list[int] = []  # noqa: RUF012
+
+        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+            self.asked.append(k)
+            return super().similarity_search_by_vector(embedding, k, **kwargs)
+
+    store = Unheard(documents, np.stack([candidate.vector for candidate in gallery]))
+    with caplog.at_level(logging.WARNING), pytest.raises(ImageError, match="no such file"):
+        LogicRetriever(source=store, scorer=scorer).invoke("dog")
+    assert store.asked == [100]
+    assert "Unheard gives no vectors back" in caplog.text
+    assert "vectors=" in caplog.text
+
+
+async def test_vectors_that_do_not_fit_are_told(store: VectorStore, documents: list[Document]) -> None:
+    for name in ("embedding", "_embeddings", "_embedding_function", "embedding_function"):
+        if hasattr(store, name):
+            setattr(store, name, None)
+    other = LogicRetriever(source=store, scorer=LogicScorer(ToyEncoder(dimension=32)))
+    with pytest.raises(ValueError, match=r"encoder|dimension"):
+        other.invoke("dog and no cat")
+    with pytest.raises(ValueError, match=r"encoder|dimension"):
+        await other.ainvoke("dog and no cat")
+
+
+async def test_evidence_is_written_as_asked(store: VectorStore) -> None:
+    told = LogicRetriever(source=store).invoke(QUERY)
+    as_json = LogicRetriever(source=store, evidence="json").invoke(QUERY)
+    bare = await LogicRetriever(source=store, evidence="none").ainvoke(QUERY)
+    assert json.loads(as_json[0].metadata[METADATA_KEY]) == told[0].metadata[METADATA_KEY]
+    assert not any({METADATA_KEY, "relevance_score"} & document.metadata.keys() for document in bare)
+    assert shown(bare) == shown(told) == shown(as_json)
+    again = InMemoryVectorStore(store.embeddings) if store.embeddings else None
+    assert again is not None
+    again.add_documents(as_json)
+    chroma = STORES["chroma"](store.embeddings)  # type: ignore[arg-type]
+    chroma.add_documents(as_json)  # which takes texts and numbers only
+
+
+def test_several_queries_find_a_document_once(store: VectorStore) -> None:
+    ways = "umbrella without a person\numbrella, but no person\nan umbrella and no person"
+    retriever = LogicRetriever(source=store, k=4, evidence="none")
+    several = MultiQueryRetriever.from_llm(retriever, FakeListChatModel(responses=[ways]))
+    found = shown(several.invoke(QUERY))
+    assert len(found) == len(set(found)) >= 4
+
+
+def test_nothing_that_was_given_is_changed(memory: InMemoryVectorStore) -> None:
+    before = copy.deepcopy(memory.store)
+    retriever = LogicRetriever(source=memory)
+    first = retriever.invoke(QUERY)
+    first[0].metadata["lcse"]["evidence"].clear()
+    assert retriever.invoke(QUERY)[0].metadata["lcse"]["evidence"]
+    assert memory.store == before
+
+
+def test_copies_pickles_and_later_settings(memory: InMemoryVectorStore, gallery: list[Candidate]) -> None:
+    retriever = LogicRetriever(source=VectorPool.of(gallery), scorer=LogicScorer(ToyEncoder()), k=3)
+    expected = retriever.invoke(QUERY)
+    for other in (copy.deepcopy(retriever), pickle.loads(pickle.dumps(retriever)), retriever.model_copy()):
+        assert other.invoke(QUERY) == expected
+    retriever.k = 1
+    assert [document.id for document in retriever.invoke(QUERY)] == [expected[0].id]
+    configured = LogicRetriever(source=memory).configurable_fields(
+        k=ConfigurableField(id="k"), mode=ConfigurableField(id="mode")
+    )
+    found = configured.invoke(QUERY, {"configurable": {"k": 2, "mode": "lcse"}})
+    assert len(found) == 2
+    assert found[0].metadata["lcse"]["mode"] == "lcse"
 
 
 def test_an_unreadable_query_is_told(memory: InMemoryVectorStore) -> None:
-    with pytest.raises(QueryError):
-        LogicRetriever(source=memory).invoke("  ")
-    with pytest.raises(QueryError):
-        LogicRetriever(source=memory).invoke("(dog AND cat")
+    with pytest.raises(QueryError, match=r"dog AND \("):
+        LogicRetriever(source=memory).invoke("dog AND (")
 
 
-def test_what_the_store_holds_is_not_changed(memory: InMemoryVectorStore) -> None:
-    before = copy.deepcopy(memory.store)
-    retriever = LogicRetriever(source=memory, k=12)
-    first = retriever.invoke("umbrella and no person")
-    first[0].metadata["mine"] = True
-    assert memory.store == before
-    second = retriever.invoke("umbrella and no person")
-    assert [d.metadata["relevance_score"] for d in second] == [d.metadata["relevance_score"] for d in first]
-    assert "mine" not in second[0].metadata
+async def test_many_calls_at_once_are_not_mixed_up(store: VectorStore) -> None:
+    retriever = LogicRetriever(source=store, k=3)
+    expected = [shown(retriever.invoke(query)) for query in QUERIES]
+    answers = await asyncio.gather(*(retriever.ainvoke(query) for query in QUERIES * 5))
+    assert [shown(answer) for answer in answers] == expected * 5
 
 
-def test_a_pools_documents_are_not_changed(scorer: LogicScorer, gallery: list[Candidate]) -> None:
-    kept = [Document(page_content=str(candidate.id), metadata={"tags": ["a"]}) for candidate in gallery]
-    pool = VectorPool.of([Candidate(i, c.vector, payload=kept[i]) for i, c in enumerate(gallery)])
-    found = LogicRetriever(source=pool, scorer=scorer, k=1).invoke("umbrella and no person")
-    assert found[0].metadata["tags"] == ["a"]
-    assert all(document.metadata == {"tags": ["a"]} for document in kept)
+FAILING: list[Exception] = [ConnectionError("refused"), TimeoutError("late"), asyncio.TimeoutError()]
 
 
-def test_the_reasons_are_json_and_speak(memory: InMemoryVectorStore) -> None:
-    document = LogicRetriever(source=memory, k=1).invoke("umbrella and no person")[0]
-    reasons = document.metadata["lcse"]
-    assert json.loads(json.dumps(reasons)) == reasons
-    assert reasons["reason"].startswith("score ")
-    assert reasons["score"] == pytest.approx(reasons["holistic"] + reasons["correction"])
-    assert {item["concept"]: item["negated"] for item in reasons["evidence"]} == {"umbrella": False, "person": True}
-    assert reasons["parse"]["query"] == "umbrella and no person"
+@pytest.mark.parametrize("error", FAILING, ids=repr)
+async def test_a_store_that_does_not_answer_is_told(
+    memory: InMemoryVectorStore, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(memory, "similarity_search_by_vector", fail)
+    with pytest.raises(SearchUnavailable, match="InMemoryVectorStore did not answer"):
+        LogicRetriever(source=memory).invoke("dog")
+    with pytest.raises(SearchUnavailable, match="did not answer"):
+        await LogicRetriever(source=memory).ainvoke("dog")
 
 
-async def test_many_calls_at_once_are_not_mixed_up(store: VectorStore, scorer: LogicScorer) -> None:
-    words = ["umbrella", "person", "bench", "car", "street", "dog", "park", "cat", "sofa"]
-    queries = [f"{a} and no {b}" for a in words for b in words if a != b]
-    retriever = LogicRetriever(source=store, scorer=scorer, k=3)
-    expected = {query: [d.page_content for d in retriever.invoke(query)] for query in queries}
-    asked = (queries * 3)[:200]
-    found = await asyncio.gather(*(retriever.ainvoke(query) for query in asked))
-    for query, documents in zip(asked, found, strict=True):
-        assert [document.page_content for document in documents] == expected[query]
-        assert {document.metadata["lcse"]["parse"]["query"] for document in documents} == {query}
+def test_a_filter_that_fails_is_named_and_a_bug_is_not_hidden(store: VectorStore, memory: InMemoryVectorStore) -> None:
+    def wrong(document: Document) -> bool:
+        raise ValueError("not a number")
 
-
-async def test_a_cancelled_call_stops_its_search(scorer: LogicScorer, documents: list[Document]) -> None:
-    started, stopped = asyncio.Event(), asyncio.Event()
-
-    class Slow(FlatStore):
-        async def asimilarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> Any:
-            started.set()
-            try:
-                await asyncio.sleep(60)
-            finally:
-                stopped.set()
-
-    retriever = LogicRetriever(source=Slow(documents, [[1.0] * 64] * len(documents)), scorer=scorer)
-    call = asyncio.ensure_future(retriever.ainvoke("dog and no cat"))
-    await asyncio.wait_for(started.wait(), 30)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    await asyncio.wait_for(stopped.wait(), 30)
+    with pytest.raises(InvalidCandidate, match=r"not a number.*does it take filter as it was given"):
+        LogicRetriever(source=memory).invoke("dog", filter=wrong)
+    with pytest.raises(KeyError):
+        LogicRetriever(source=memory).invoke("dog", filter=lambda document: document.metadata["nothing"])

@@ -9,7 +9,6 @@ import pytest
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
-from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_lcse import LcseEmbeddings, LogicRetriever, logic_search_tool
 from langchain_tests.integration_tests import (
     EmbeddingsIntegrationTests,
@@ -18,10 +17,9 @@ from langchain_tests.integration_tests import (
 )
 from langchain_tests.unit_tests import EmbeddingsUnitTests, ToolsUnitTests
 
-from lcse_plugins import LogicScorer, VectorPool
-from lcse_plugins.index import ImageIndex
+from lcse_plugins import ImageIndex, LogicScorer, VectorPool
 from lcse_plugins.testing import ToyEncoder, toy_gallery
-from tests.langchain.conftest import STORES
+from tests.langchain.conftest import STORES, fill, toy_documents
 
 
 class LogicRetrieverSuite(RetrieversIntegrationTests):
@@ -36,9 +34,7 @@ class LogicRetrieverSuite(RetrieversIntegrationTests):
 
 def _store_params(kind: str) -> dict[str, Any]:
     encoder, gallery = toy_gallery()
-    store = STORES[kind](LcseEmbeddings(encoder))
-    store.add_texts([str(candidate.id) for candidate in gallery])
-    return {"source": store}
+    return {"source": fill(STORES[kind](LcseEmbeddings(encoder)), toy_documents(gallery), gallery)}
 
 
 class TestOverInMemoryStore(LogicRetrieverSuite):
@@ -57,6 +53,12 @@ class TestOverChroma(LogicRetrieverSuite):
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
         return _store_params("chroma")
+
+
+class TestOverFaiss(LogicRetrieverSuite):
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return _store_params("faiss")
 
 
 class TestOverPool(LogicRetrieverSuite):
@@ -96,7 +98,7 @@ class EmbeddingsSuite:
 
     @property
     def embedding_model_params(self) -> dict[str, Any]:
-        return {"encoder": ToyEncoder()}
+        return {"scorer": ToyEncoder()}
 
 
 class TestEmbeddingsUnit(EmbeddingsSuite, EmbeddingsUnitTests):
@@ -110,9 +112,7 @@ class TestEmbeddingsIntegration(EmbeddingsSuite, EmbeddingsIntegrationTests):
 class ToolSuite:
     @property
     def tool_constructor(self) -> BaseTool:
-        encoder, gallery = toy_gallery()
-        store = InMemoryVectorStore.from_texts([str(candidate.id) for candidate in gallery], LcseEmbeddings(encoder))
-        return logic_search_tool(LogicRetriever(source=store))
+        return logic_search_tool(LogicRetriever(**_store_params("in-memory")))
 
     @property
     def tool_invoke_params_example(self) -> dict[str, Any]:

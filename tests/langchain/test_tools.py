@@ -1,92 +1,183 @@
-"""The tool shows a model pictures and reasons, within a budget, and tells it what it did wrong."""
+"""The tool shows a model pictures and reasons, within limits, confines what it reads, and tells what went wrong."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
+import http.server
+import logging
+import threading
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from httpx import Headers
+from langchain.agents import create_agent
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.language_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField
 from langchain_core.tools import BaseTool
-from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_lcse import LcseEmbeddings, LogicCompressor, LogicRetriever, logic_search_tool
-from langchain_qdrant import QdrantVectorStore
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_lcse import METADATA_KEY, LcseEmbeddings, LogicCompressor, LogicRetriever, logic_search_tool
 from PIL import Image
-from qdrant_client import QdrantClient, models
-from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
-from lcse_plugins import Candidate, LogicScorer, VectorPool, parse
-from lcse_plugins.errors import InvalidCandidate, InvalidOption, SearchUnavailable
-from lcse_plugins.images.locations import ImageAccess
+from lcse_plugins import Candidate, ImageAccess, LogicScorer, VectorPool, parse
+from lcse_plugins.errors import InvalidOption, SearchUnavailable
+from lcse_plugins.hosts import pictures as sent_pictures
 from lcse_plugins.testing import ToyEncoder
-from tests.langchain.flat_store import FlatStore
+from tests.langchain.conftest import shown
+
+QUERY = "umbrella and no person"
+
+
+def request(tool: BaseTool, **arguments: Any) -> ToolCall:
+    return ToolCall(name=tool.name, args=arguments, id="call-1", type="tool_call")
 
 
 def call(tool: BaseTool, **arguments: Any) -> ToolMessage:
-    message = tool.invoke(ToolCall(name=tool.name, args=arguments, id="call-1", type="tool_call"))
+    message = tool.invoke(request(tool, **arguments))
     assert isinstance(message, ToolMessage)
-    assert message.tool_call_id == "call-1"
     return message
 
 
 def pictures_in(message: ToolMessage) -> list[Image.Image]:
     blocks = [block for block in message.content if isinstance(block, dict) and block["type"] == "image"]
-    assert all(block["mime_type"] == "image/jpeg" for block in blocks)
+    assert all(block.keys() == {"type", "base64", "mime_type"} for block in blocks)  # and never a URL
     return [Image.open(BytesIO(base64.b64decode(block["base64"]))) for block in blocks]
 
 
 def texts_in(message: ToolMessage) -> list[str]:
-    return [
-        block["text"].rstrip("\n") for block in message.content if isinstance(block, dict) and block["type"] == "text"
-    ]
+    return [b["text"].rstrip("\n") for b in message.content if isinstance(b, dict) and b["type"] == "text"]
 
 
-def base64_length(message: ToolMessage) -> int:
-    return sum(len(block.get("base64", "")) for block in message.content if isinstance(block, dict))
+@pytest.fixture
+def photos(tmp_path: Path) -> list[Path]:
+    """Three noisy pictures: noise is what JPEG compresses least."""
+    rng = np.random.default_rng(3)
+    paths = [tmp_path / f"{name}.png" for name in ("umbrella", "umbrella person", "dog")]
+    for path in paths:
+        Image.fromarray(rng.integers(0, 255, (300, 450, 3), dtype=np.uint8)).save(path)
+    return paths
 
 
-def test_it_may_be_called_with_the_query_alone(memory: InMemoryVectorStore) -> None:
-    def found(tool: BaseTool) -> int:
-        return len(call(tool, query="a dog or a cat").artifact)
-
-    assert len(logic_search_tool(LogicRetriever(source=memory, k=3)).invoke("a dog or a cat")) == 4  # and a heading
-    assert found(logic_search_tool(LogicRetriever(source=memory, k=3))) == 3
-    assert found(logic_search_tool(LogicRetriever(source=memory, search_kwargs={"k": 2}))) == 2
-    assert found(logic_search_tool(memory.as_retriever())) == 4
-    assert logic_search_tool(LogicRetriever(source=memory, k=3)).args["k"]["default"] == 3
+def over(scorer: LogicScorer, photos: list[Path], **fields: Any) -> LogicRetriever:
+    """The toy encoder sees what the files are named for."""
+    documents = [Document(path.stem, metadata={"image_path": str(path), "place": path.stem[0]}) for path in photos]
+    vectors = scorer.encoder.encode_images(photos)
+    rows = [Candidate(d.page_content, v, payload=d) for d, v in zip(documents, vectors, strict=True)]
+    return LogicRetriever(source=VectorPool.of(rows), scorer=scorer, **{"k": 3, **fields})
 
 
-def test_what_a_retriever_was_told_to_fetch_is_fetched(memory: InMemoryVectorStore, scorer: LogicScorer) -> None:
-    class Queries:
-        def query(self, text: str, *, limit: int, **options: Any) -> Any:
-            asked.append(limit)
-            raise SearchUnavailable("the database did not answer")
-
-    asked: list[int] = []
-    call(logic_search_tool(LogicRetriever(source=Queries(), search_kwargs={"limit": 7})), query="dog")
-    call(logic_search_tool(LogicRetriever(source=Queries(), search_kwargs={"k": None})), query="dog")
-    assert asked == [7, 4]
-    assert len(call(logic_search_tool(memory.as_retriever(search_kwargs={"k": 9})), query="dog").artifact) == 9
+@pytest.fixture
+def retriever(scorer: LogicScorer, photos: list[Path]) -> LogicRetriever:
+    return over(scorer, photos, image_access=ImageAccess(root=str(photos[0].parent)))
 
 
-class _Chain(BaseRetriever):
-    """Hands on what it is called with to another, as LangChain's `ContextualCompressionRetriever` does."""
+async def test_reasons_and_pictures_come_in_order(retriever: LogicRetriever) -> None:
+    tool = logic_search_tool(retriever, max_side=256)
+    message = call(tool, query=QUERY, k=2)
+    heading, first, second = texts_in(message)
+    assert heading.startswith("2 pictures for ")
+    assert 'read as "umbrella" AND NOT "person"' in heading
+    assert first == "1. umbrella — umbrella: clear · no person: not seen"
+    assert second.startswith("2. ")
+    kinds = [block["type"] for block in message.content if isinstance(block, dict)]
+    assert kinds == ["text", "text", "image", "text", "image"]
+    assert [picture.size for picture in pictures_in(message)] == [(256, 171), (256, 171)]
+    assert message.artifact[0].page_content == "umbrella"
+    assert await tool.ainvoke(request(tool, query=QUERY, k=2)) == message
+    assert len(tool.invoke(QUERY)) == 7
 
-    base: BaseRetriever
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
-    ) -> list[Document]:
-        return self.base.invoke(query, **kwargs)[::-1]
+@pytest.mark.parametrize("max_bytes", [200_000, 60_000, 10_000])
+def test_pictures_keep_within_the_bytes_of_a_message(retriever: LogicRetriever, max_bytes: int) -> None:
+    message = call(logic_search_tool(retriever, max_bytes=max_bytes), query="umbrella")
+    assert len(pictures_in(message)) == 3
+    length = sum(len(block.get("base64", "")) for block in message.content if isinstance(block, dict))
+    assert max_bytes / 8 < length <= max_bytes
+
+
+def test_pictures_that_cannot_fit_are_said_to_be_left_out(retriever: LogicRetriever) -> None:
+    message = call(logic_search_tool(retriever, max_bytes=300), query="umbrella")
+    assert pictures_in(message) == []
+    assert all("the message is full" in text for text in texts_in(message)[1:])
+    assert pictures_in(call(logic_search_tool(retriever, max_bytes=0), query="umbrella")) == []
+
+
+def test_pictures_are_counted_per_conversation(retriever: LogicRetriever) -> None:
+    tool = logic_search_tool(retriever, max_pictures=4)
+
+    def sent(thread: str | None) -> list[int]:
+        config: Any = {"configurable": {"thread_id": thread}} if thread else {}
+        messages = [tool.invoke(request(tool, query="umbrella"), config) for _ in range(3)]
+        assert "this conversation has had its 4" in texts_in(messages[-1])[-1]
+        return [len(pictures_in(message)) for message in messages]
+
+    assert [sent("a"), sent("b"), sent(None)] == [[3, 1, 0]] * 3
+
+
+@pytest.fixture
+def address(photos: list[Path]) -> Iterator[str]:
+    """A server of one's own, which no hosted model could reach."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = photos[0].read_bytes()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/umbrella.png?size=1"
+        server.shutdown()
+
+
+def test_pictures_behind_urls_are_sent_inside_or_not_at_all(scorer: LogicScorer, address: str) -> None:
+    document = Document("an umbrella", metadata={"image_url": address})
+    pool = VectorPool.of([Candidate("u", scorer.encoder.encode_images(["umbrella"])[0], payload=document)])
+    retriever = LogicRetriever(source=pool, scorer=scorer)
+    refused = call(logic_search_tool(retriever), query="umbrella")
+    assert pictures_in(refused) == []
+    assert "URLs are not fetched" in texts_in(refused)[1]
+    allowed = ImageAccess(allow_urls=True, allow_private_addresses=True)
+    assert len(pictures_in(call(logic_search_tool(retriever, image_access=allowed), query="umbrella"))) == 1
+
+
+def test_a_store_does_not_choose_what_leaves_the_machine(
+    scorer: LogicScorer, photos: list[Path], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sent_pictures._notices, "_told", set())
+    elsewhere = ImageAccess(root=str(photos[0].parent / "elsewhere"))
+    confined = over(scorer, photos, image_access=elsewhere)
+    for tool in (logic_search_tool(confined), logic_search_tool(over(scorer, photos), image_access=elsewhere)):
+        message = call(tool, query="umbrella")
+        assert pictures_in(message) == []
+        assert "outside the folder" in texts_in(message)[1]
+    assert "ImageAccess(root=" not in caplog.text
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert len(pictures_in(call(logic_search_tool(over(scorer, photos)), query="umbrella"))) == 3
+    assert caplog.text.count("ImageAccess(root=") == 1
+
+
+def test_what_cannot_be_shown_is_said(retriever: LogicRetriever, photos: list[Path]) -> None:
+    photos[0].write_bytes(b"broken")
+    photos[2].unlink()
+    message = call(logic_search_tool(retriever), query=QUERY)
+    assert len(pictures_in(message)) == 1
+    assert "not a picture" in str(message.content)
+    assert "there is no such file" in str(message.content)
 
 
 class _Bare(BaseRetriever):
@@ -98,141 +189,66 @@ class _Bare(BaseRetriever):
         return self.found
 
 
-async def test_of_what_another_retriever_finds_the_first_are_shown(
-    memory: InMemoryVectorStore, documents: list[Document]
-) -> None:
-    base = memory.as_retriever(search_kwargs={"k": 10})
-    for retriever in (_Chain(base=base), _Bare(found=documents * 2)):
-        found, tool = retriever.invoke("dog"), logic_search_tool(retriever)
-        for k in (None, 2):
-            arguments = {"query": "dog"} if k is None else {"query": "dog", "k": k}
-            assert call(tool, **arguments).artifact == found[: k or 20]
-            request = ToolCall(name=tool.name, args=arguments, id="call-1", type="tool_call")
-            assert (await tool.ainvoke(request)).artifact == found[: k or 20]
-        assert call(tool, query="dog", k=None).artifact == found[:20]
-    assert len(call(logic_search_tool(base), query="dog", k=12).artifact) == 12
+FORGED: list[Any] = [
+    "not json",
+    7,
+    {"reason": ["x"]},
+    {"parse": {"tree": {"op": "nonsense"}}, "reason": "x", "notes": []},
+    {"notes": [{"role": "system"}]},
+]
 
 
-async def test_awaited_it_may_be_called_with_the_query_alone(memory: InMemoryVectorStore) -> None:
-    assert len(await logic_search_tool(LogicRetriever(source=memory, k=3)).ainvoke("a dog or a cat")) == 4
+@pytest.mark.parametrize("forged", FORGED, ids=repr)
+async def test_metadata_of_others_is_checked(forged: Any) -> None:
+    tool = logic_search_tool(_Bare(found=[Document("a dog", metadata={METADATA_KEY: forged})]))
+    for message in (call(tool, query="dog"), await tool.ainvoke(request(tool, query="dog"))):
+        assert message.status == "error"
+        assert str(message.content).startswith("The search failed: ")
+        assert "metadata" in str(message.content)
 
 
-def test_no_number_is_the_usual_number(memory: InMemoryVectorStore) -> None:
-    for retriever, count in ((LogicRetriever(source=memory, k=3), 3), (memory.as_retriever(search_kwargs={"k": 9}), 9)):
-        assert len(call(logic_search_tool(retriever), query="no dog", k=None).artifact) == count
+def test_reasons_kept_as_json_are_read(memory: InMemoryVectorStore) -> None:
+    found = LogicRetriever(source=memory, evidence="json").invoke(QUERY)
+    assert "umbrella: clear" in texts_in(call(logic_search_tool(_Bare(found=found)), query=QUERY))[1]
 
 
-def test_a_bound_retriever_is_told_how_to_bind(memory: InMemoryVectorStore) -> None:
-    bound: Any = LogicRetriever(source=memory).bind(filter=lambda document: True)
-    with pytest.raises(InvalidOption, match=r"not RunnableBinding; pass the retriever itself.*search_kwargs"):
-        logic_search_tool(bound)
-
-
-def test_a_store_is_no_retriever(memory: InMemoryVectorStore) -> None:
-    with pytest.raises(InvalidOption, match=r"LogicRetriever\(source="):
-        logic_search_tool(memory)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> list[Path]:
-    """Three noisy pictures: noise is what JPEG compresses least."""
-    rng = np.random.default_rng(3)
-    paths = []
-    for name in ("umbrella", "umbrella person", "dog"):
-        path = tmp_path / f"{name}.png"
-        Image.fromarray(rng.integers(0, 255, (600, 900, 3), dtype=np.uint8)).save(path)
-        paths.append(path)
-    return paths
-
-
-@pytest.fixture
-def retriever(encoder: ToyEncoder, scorer: LogicScorer, photos: list[Path]) -> LogicRetriever:
-    """The toy encoder sees what the files are named for."""
-    pool = VectorPool.of(
-        [
-            Candidate(
-                path.name,
-                encoder.encode_images([path])[0],
-                payload=Document(page_content=path.stem, metadata={"image_path": str(path)}),
-            )
-            for path in photos
-        ]
-    )
-    return LogicRetriever(source=pool, scorer=scorer, k=3)
-
-
-def test_reasons_and_pictures_come_in_order(retriever: LogicRetriever) -> None:
-    message = call(logic_search_tool(retriever, max_side=256), query="umbrella and no person", k=2)
-    heading, first, second = texts_in(message)
-    assert heading == """2 pictures for 'umbrella and no person', read as "umbrella" AND NOT "person":"""
-    assert first.startswith("1. umbrella — score ")
-    assert "no person ✓" in first
-    assert second.startswith("2. ")
-    assert [block["type"] for block in message.content if isinstance(block, dict)] == [
-        "text", "text", "image", "text", "image",
-    ]  # fmt: skip
-    assert [picture.size for picture in pictures_in(message)] == [(256, 171), (256, 171)]
-    assert message.artifact[0].page_content == "umbrella"
-    assert message.status == "success"
-
-
-@pytest.mark.parametrize("k", [1, 3])
-async def test_asynchronously_it_says_the_same(retriever: LogicRetriever, k: int) -> None:
-    tool = logic_search_tool(retriever)
-    request = ToolCall(name=tool.name, args={"query": "umbrella and no person", "k": k}, id="call-1", type="tool_call")
-    message = await tool.ainvoke(request)
-    assert message == call(tool, query="umbrella and no person", k=k)
-    assert len(message.artifact) == k
-
-
-@pytest.mark.parametrize("max_bytes", [200_000, 60_000, 10_000])
-def test_pictures_keep_within_the_budget(retriever: LogicRetriever, max_bytes: int) -> None:
-    message = call(logic_search_tool(retriever, max_bytes=max_bytes, max_side=900), query="umbrella", k=3)
-    assert len(pictures_in(message)) == 3
-    assert max_bytes / 8 < base64_length(message) <= max_bytes
-
-
-def test_pictures_that_cannot_fit_are_said_to_be_left_out(retriever: LogicRetriever) -> None:
-    message = call(logic_search_tool(retriever, max_bytes=300), query="umbrella", k=3)
-    assert pictures_in(message) == []
-    assert all("the message is full" in text for text in texts_in(message)[1:])
-    assert pictures_in(call(logic_search_tool(retriever, max_bytes=0), query="umbrella", k=3)) == []
-
-
-def test_a_picture_on_the_web_is_handed_on_by_its_address(scorer: LogicScorer, encoder: ToyEncoder) -> None:
-    url = "https://example.org/dog.jpg"
-    document = Document(page_content="a dog", metadata={"image_url": url})
-    pool = VectorPool.of([Candidate("dog", encoder.encode_images(["dog"])[0], payload=document)])
-    message = call(logic_search_tool(LogicRetriever(source=pool, scorer=scorer)), query="dog")
-    assert {"type": "image", "url": url} in message.content
-
-
-def test_what_cannot_be_shown_is_said(retriever: LogicRetriever, photos: list[Path], tmp_path: Path) -> None:
-    photos[0].write_bytes(b"broken")
-    photos[2].unlink()
-    message = call(logic_search_tool(retriever), query="umbrella and no person", k=3)
-    assert len(pictures_in(message)) == 1
-    said = " ".join(texts_in(message))
-    assert "not a picture" in said
-    assert "there is no such file" in said
-    inside = ImageAccess(root=str(tmp_path / "elsewhere"))
-    message = call(logic_search_tool(retriever, image_access=inside), query="umbrella", k=3)
-    assert pictures_in(message) == []
-
-
-def test_what_could_not_be_ranked_is_said(memory: InMemoryVectorStore, scorer: LogicScorer) -> None:
+async def test_other_retrievers_are_shown_too(memory: InMemoryVectorStore, documents: list[Document]) -> None:
+    bare = logic_search_tool(_Bare(found=documents * 2))
+    assert len(call(bare, query="dog").artifact) == len((await bare.ainvoke(request(bare, query="d"))).artifact) == 20
+    assert len(call(bare, query="dog", k=2).artifact) == 2
+    plain = logic_search_tool(memory.as_retriever(search_kwargs={"k": 9}))
+    assert len(call(plain, query="dog", k=None).artifact) == 9
+    message = call(plain, query="dog", k=12)
+    assert len(message.artifact) == 12
+    assert texts_in(message)[0] == "12 pictures for 'dog':"
     reranked = ContextualCompressionRetriever(
-        base_compressor=LogicCompressor(scorer=scorer), base_retriever=memory.as_retriever(search_kwargs={"k": 1})
+        base_compressor=LogicCompressor(store=memory), base_retriever=memory.as_retriever(search_kwargs={"k": 5})
     )
-    _, said = texts_in(call(logic_search_tool(reranked), query="sofa cat"))
-    assert said == "1. cat sofa — it could not be ranked — it names no picture"
+    assert len(call(logic_search_tool(reranked), query=QUERY, k=3).artifact) == 3
 
 
-def test_nothing_found_is_said(encoder: ToyEncoder) -> None:
-    empty = LogicRetriever(source=InMemoryVectorStore(LcseEmbeddings(encoder)))
-    message = call(logic_search_tool(empty), query="a dog")
-    assert texts_in(message) == ["No picture was found for 'a dog'. Ask for less, or for something else."]
-    assert message.artifact == []
+def test_bound_and_configured_retrievers_are_taken(store: VectorStore) -> None:
+    retriever = LogicRetriever(source=store, k=3)
+    bound = logic_search_tool(retriever.bind(filter={"even": True}, k=2))
+    assert [d.metadata["even"] for d in call(bound, query="no dog").artifact] == [True, True]
+    named = logic_search_tool(retriever.with_config(tags=["pictures"]))
+    assert len(call(named, query="no dog").artifact) == 3
+    configured = logic_search_tool(retriever.configurable_fields(min_truth=ConfigurableField(id="sure")))
+    assert shown(call(configured, query=QUERY, k=1).artifact) == ["umbrella"]
+
+
+def test_the_model_may_filter_by_what_it_is_told_of(store: VectorStore) -> None:
+    tool = logic_search_tool(LogicRetriever(source=store, k=12), filters={"even": "whether its number is even"})
+    told = convert_to_openai_tool(tool)["function"]["parameters"]
+    assert "whether its number is even" in str(told)
+    assert {d.metadata["even"] for d in call(tool, query="no dog", filter={"even": True}).artifact} == {True}
+    assert len(call(tool, query="no dog").artifact) == len(call(tool, query="no dog", filter=None).artifact) == 12
+    for wrong in ({"odd": True}, "even"):
+        assert call(tool, query="no dog", filter=wrong).status == "error"
+    bound = logic_search_tool(LogicRetriever(source=store).bind(filter={"row": 1}), filters={"even": "its number"})
+    assert "bound to a filter" in str(call(bound, query="no dog", filter={"even": True}).content)
+    with pytest.raises(InvalidOption, match="_Bare takes no filter"):
+        logic_search_tool(_Bare(found=[]), filters={"even": "x"})
 
 
 @pytest.mark.parametrize(
@@ -243,6 +259,8 @@ def test_nothing_found_is_said(encoder: ToyEncoder) -> None:
         ({"query": "dog", "k": 0}, "k from 1 to 20"),
         ({"query": "dog", "k": 1000}, "k from 1 to 20"),
         ({"query": "dog", "k": "many"}, "k from 1 to 20"),
+        ({"query": "dog", "limit": 3}, "limit: Extra inputs are not permitted"),
+        ({"query": "dog", "filter": {"place": "u"}}, "filter: Extra inputs"),
         ({}, "query: Field required"),
     ],
 )
@@ -251,116 +269,71 @@ async def test_mistakes_come_back_as_messages(retriever: LogicRetriever, argumen
     message = call(tool, **arguments)
     assert message.status == "error"
     assert hint in str(message.content)
-    assert await tool.ainvoke(ToolCall(name=tool.name, args=arguments, id="call-1", type="tool_call")) == message
+    assert await tool.ainvoke(request(tool, **arguments)) == message
 
 
-def test_a_database_that_does_not_answer_is_told_and_a_bug_is_not_hidden(scorer: LogicScorer) -> None:
-    class Broken:
-        def __init__(self, error: Exception) -> None:
-            self.error = error
+class _Failing(BaseRetriever):
+    error: Exception
 
-        def query(self, text: str, **options: Any) -> Any:
-            raise self.error
-
-    down = logic_search_tool(LogicRetriever(source=Broken(SearchUnavailable("the database did not answer"))))
-    assert "did not answer" in str(call(down, query="dog").content)
-    with pytest.raises(ZeroDivisionError):
-        call(logic_search_tool(LogicRetriever(source=Broken(ZeroDivisionError()))), query="dog")
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        raise self.error
 
 
-FAILURES = [
-    ConnectionError("refused"),
-    TimeoutError(),
-    asyncio.TimeoutError(),
-    ResponseHandlingException(OSError("refused")),
-    UnexpectedResponse(503, "busy", b"", Headers()),
-    UnexpectedResponse(429, "too soon", b"", Headers()),
-]
-
-
-class _Client(QdrantClient):
-    """Fails in one of its methods."""
-
-    def __init__(self, method: str, error: Exception) -> None:
-        super().__init__(":memory:")
-        self.create_collection("photos", models.VectorParams(size=64, distance=models.Distance.COSINE))
-        self.upsert("photos", [models.PointStruct(id=1, vector=[1.0] * 64, payload={"page_content": "dog"})])
-
-        def fail(*args: Any, **kwargs: Any) -> Any:
-            raise error
-
-        setattr(self, method, fail)
-
-
-@pytest.mark.parametrize("method", ["query_points", "retrieve"])
-@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
-async def test_a_store_that_does_not_answer_is_told(encoder: ToyEncoder, method: str, error: Exception) -> None:
-    retriever = LogicRetriever(source=QdrantVectorStore(_Client(method, error), "photos", LcseEmbeddings(encoder)))
-    with pytest.raises(SearchUnavailable, match="QdrantVectorStore did not answer"):
-        retriever.invoke("dog")
-    tool = logic_search_tool(retriever)
-    request = ToolCall(name=tool.name, args={"query": "dog"}, id="call-1", type="tool_call")
-    for message in (call(tool, query="dog"), await tool.ainvoke(request)):
+@pytest.mark.parametrize("error", [RuntimeError("gone"), ConnectionError("refused"), SearchUnavailable("busy")])
+async def test_a_search_that_fails_is_told_and_a_bug_is_not_hidden(error: Exception) -> None:
+    tool = logic_search_tool(_Failing(error=error))
+    for message in (call(tool, query="dog"), await tool.ainvoke(request(tool, query="dog"))):
         assert message.status == "error"
-        assert f"The search failed: QdrantVectorStore did not answer ({type(error).__name__}" in message.content
+        assert str(message.content).startswith("The search failed: ")
+        assert str(error) in str(message.content)
+    with pytest.raises(TypeError, match="mine"):
+        call(logic_search_tool(_Failing(error=TypeError("mine"))), query="dog")
 
 
-@pytest.mark.parametrize("method", ["query_points", "retrieve"])
-def test_what_a_store_refuses_is_no_failure_to_answer(encoder: ToyEncoder, method: str) -> None:
-    refusal = UnexpectedResponse(400, "Bad Request", b"wrong vector", Headers())
-    store = QdrantVectorStore(_Client(method, refusal), "photos", LcseEmbeddings(encoder))
-    with pytest.raises(InvalidCandidate, match="wrong vector"):
-        LogicRetriever(source=store).invoke("dog")
+def test_nothing_found_is_said(encoder: ToyEncoder) -> None:
+    empty = LogicRetriever(source=InMemoryVectorStore(LcseEmbeddings(encoder)))
+    message = call(logic_search_tool(empty), query="a dog")
+    assert texts_in(message) == ["No picture was found for 'a dog'. Ask for less, or for something else."]
+    assert message.artifact == []
 
 
-def test_a_store_that_nobody_knows_may_fail_too(scorer: LogicScorer, documents: list[Document]) -> None:
-    class Down(FlatStore):
-        def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-            raise ConnectionError("refused")
-
-    retriever = LogicRetriever(source=Down(documents, [[1.0] * 64]), scorer=scorer)
-    assert "Down did not answer" in str(call(logic_search_tool(retriever), query="dog").content)
-
-
-@pytest.mark.parametrize("error", [RuntimeError("the server is gone"), ConnectionError("refused"), TypeError("mine")])
-async def test_another_retriever_that_fails_is_told_and_a_bug_in_it_is_not_hidden(error: Exception) -> None:
-    class Failing(BaseRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-            raise error
-
-    tool = logic_search_tool(Failing())
-    request = ToolCall(name=tool.name, args={"query": "dog"}, id="call-1", type="tool_call")
-    if isinstance(error, TypeError):
-        with pytest.raises(TypeError, match="mine"):
-            await tool.ainvoke(request)
-    else:
-        assert call(tool, query="dog").content == f"The search failed: {type(error).__name__}: {error}"
-        assert (await tool.ainvoke(request)).status == "error"
-
-
-def test_the_description_teaches_queries_that_parse() -> None:
-    tool = logic_search_tool(LogicRetriever(source=InMemoryVectorStore(LcseEmbeddings(ToyEncoder()))))
-    examples = [part for part in tool.description.split('"')[1::2]]
+def test_the_description_teaches_queries_that_parse(retriever: LogicRetriever) -> None:
+    tool = logic_search_tool(retriever)
+    examples = tool.description.split('"')[1::2]
     assert len(examples) >= 5
-    for example in examples:
-        assert parse(example) is not None
-    assert tool.description.endswith("Never rephrase an exclusion into its opposite: say what is not wanted.")
-    assert tool.args["k"]["maximum"] == 20
+    assert all(parse(example) is not None for example in examples)
     assert set(tool.args) == {"query", "k"}
+    assert (tool.args["k"]["maximum"], tool.args["k"]["default"]) == (20, 3)
+    chosen = logic_search_tool(retriever, name="find", description="Finds.")
+    assert (chosen.name, chosen.description) == ("find", "Finds.")
 
 
-def test_its_name_and_description_can_be_chosen(retriever: LogicRetriever) -> None:
-    tool = logic_search_tool(retriever, name="find", description="Finds.")
-    assert (tool.name, tool.description) == ("find", "Finds.")
-    with pytest.raises(InvalidOption):
-        logic_search_tool(retriever, max_bytes=-1)
-    with pytest.raises(InvalidOption, match="max_side is at least 64 pixels, not 32"):
-        logic_search_tool(retriever, max_side=32)
+@pytest.mark.parametrize("wrong", [{"max_bytes": -1}, {"max_side": 32}, {"max_pictures": 0}])
+def test_wrong_settings_are_refused(retriever: LogicRetriever, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption, match=next(iter(wrong))):
+        logic_search_tool(retriever, **wrong)
 
 
-def test_another_retriever_can_be_shown_too(memory: InMemoryVectorStore) -> None:
-    memory.add_documents([Document(id="long", page_content="dog " * 100)])
-    message = call(logic_search_tool(memory.as_retriever()), query="dog", k=3)
-    heading, *rest = texts_in(message)
-    assert heading == "3 pictures for 'dog':"
-    assert any(text.endswith("long — it names no picture") for text in rest)
+def test_a_store_is_no_retriever(memory: InMemoryVectorStore) -> None:
+    with pytest.raises(InvalidOption, match=r"LogicRetriever\(source="):
+        logic_search_tool(memory)  # type: ignore[arg-type]
+
+
+class _Scripted(FakeMessagesListChatModel):
+    def bind_tools(self, tools: Any, **kwargs: Any) -> _Scripted:
+        return self
+
+
+def test_an_agent_mends_its_mistake_and_sees_pictures(retriever: LogicRetriever) -> None:
+    tool = logic_search_tool(retriever)
+    asked: list[BaseMessage] = [
+        AIMessage("", tool_calls=[request(tool, query="umbrella AND (")]),
+        AIMessage("", tool_calls=[request(tool, query="umbrella AND NOT person", k=1)]),
+        AIMessage("Here it is."),
+    ]
+    agent = create_agent(_Scripted(responses=asked), tools=[tool])
+    messages = agent.invoke({"messages": [{"role": "user", "content": "an umbrella, no person"}]})["messages"]
+    failed, mended = (message for message in messages if isinstance(message, ToolMessage))
+    assert (failed.status, mended.status) == ("error", "success")
+    assert len(pictures_in(mended)) == 1
+    assert mended.artifact[0].page_content == "umbrella"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 
 import numpy as np
+from llama_index.core.embeddings import MultiModalEmbedding
+from llama_index.core.schema import ImageType, NodeWithScore
 from PIL import Image
 
+from lcse_plugins import Calibration, Candidate, LogicScorer
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.testing import ToyEncoder
@@ -23,6 +26,19 @@ GALLERY = (
     "car person street", "dog person", "cat sofa", "dog cat sofa", "dog",
 )  # fmt: skip
 """What the pictures of the test collection show."""
+
+
+def shown(nodes: Sequence[NodeWithScore]) -> list[str]:
+    """What the pictures of nodes show, as their texts tell."""
+    return [node.text for node in nodes]
+
+
+def core_scores(query: str) -> dict[str, float]:
+    """What the core alone makes of the whole gallery, best first."""
+    encoder = PaintedEncoder()
+    vectors = encoder.encode_images(painted(words) for words in GALLERY)
+    candidates = [Candidate(words, vector) for words, vector in zip(GALLERY, vectors, strict=True)]
+    return {str(item.id): item.score for item in LogicScorer(encoder).rank(query, candidates)}
 
 
 def painted(shown: str) -> bytes:
@@ -43,3 +59,30 @@ class PaintedEncoder(ToyEncoder):
             rows.append(self._sum(" ".join(dict.fromkeys(WORDS[r, g, b] for r, g, b in colours))))
         self.images_encoded += len(rows)
         return self._rows(rows)
+
+    @property
+    def loose_calibration(self) -> Calibration:
+        """Its calibration, for an encoder that sees as it does."""
+        return Calibration(mu=self.calibration.mu, beta=self.calibration.beta)
+
+
+class LongEmbedding(MultiModalEmbedding):
+    """An embedding class as others write them: it sees as the painted encoder does, with vectors of any length."""
+
+    model_name: str = "long"
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return [7.0 * value for value in PaintedEncoder().encode_texts([text])[0].tolist()]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    def _get_image_embedding(self, img_file_path: ImageType) -> list[float]:
+        with Image.open(img_file_path) as picture:
+            return [3.0 * value for value in PaintedEncoder().encode_images([picture])[0].tolist()]
+
+    async def _aget_image_embedding(self, img_file_path: ImageType) -> list[float]:
+        return self._get_image_embedding(img_file_path)

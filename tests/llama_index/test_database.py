@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import base64
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 from llama_index.core.schema import ImageNode, MetadataMode
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.vector_stores.qdrant import QdrantVectorStore
-from llama_index_lcse import METADATA_KEY, DatabaseRetriever, LogicPostprocessor
+from llama_index_lcse import METADATA_KEY, LogicRetriever
 from PIL import Image
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_lcse import AsyncLogicSearch, LogicSearch
 
-from lcse_plugins import Candidate, LogicScorer
+from lcse_plugins import Candidate, ImageAccess, LogicScorer
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
 from lcse_plugins.testing import toy_gallery
 
@@ -36,6 +38,20 @@ def gallery() -> tuple[LogicScorer, list[Candidate]]:
     return LogicScorer(encoder), candidates
 
 
+def collection(gallery: tuple[LogicScorer, list[Candidate]], payloads: list[dict[str, Any]]) -> LogicSearch:
+    """A collection of the first pictures with these payloads."""
+    scorer, candidates = gallery
+    client = QdrantClient(":memory:")
+    size = models.VectorParams(size=len(candidates[0].vector), distance=models.Distance.COSINE)
+    client.create_collection("images", vectors_config=size)
+    points = [
+        models.PointStruct(id=i, vector=c.vector.tolist(), payload=payload)
+        for i, (c, payload) in enumerate(zip(candidates, payloads, strict=False))
+    ]
+    client.upsert("images", points=points)
+    return LogicSearch(client, "images", scorer)
+
+
 def test_collections_written_by_llama_index(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
     scorer, candidates = gallery
     client = QdrantClient(":memory:")
@@ -44,7 +60,7 @@ def test_collections_written_by_llama_index(gallery: tuple[LogicScorer, list[Can
         for c in candidates
     ]
     QdrantVectorStore("images", client=client).add(list(nodes))
-    found = DatabaseRetriever(LogicSearch(client, "images", scorer), top_n=3).retrieve(QUERY)
+    found = LogicRetriever(LogicSearch(client, "images", scorer), top_n=3).retrieve(QUERY)
     expected = scorer.rank(QUERY, candidates, limit=3)
     assert [node.text for node in found] == [result.id for result in expected]
     assert [node.score for node in found] == pytest.approx([result.score for result in expected], abs=1e-5)
@@ -66,38 +82,31 @@ async def test_any_other_collection_and_asynchronous_search(gallery: tuple[Logic
         for i, c in enumerate(candidates)
     ]
     await client.upsert("images", points=points)
-    retriever = DatabaseRetriever(AsyncLogicSearch(client, "images", scorer), top_n=2, min_truth=0.5)
+    retriever = LogicRetriever(AsyncLogicSearch(client, "images", scorer), top_n=2, min_truth=0.5)
     found = await retriever.aretrieve(QUERY)
     assert [getattr(node.node, "image_path", None) for node in found] == ["umbrella.jpg", "umbrella bench.jpg"]
     with pytest.raises(InvalidOption, match="aretrieve"):
         retriever.retrieve(QUERY)
 
 
-@pytest.mark.parametrize(
-    ("payload", "field"),
-    [
-        ({"image": "dog.jpg"}, "image_path"),
-        ({"filename": "dog.jpg"}, "image_path"),
-        ({"url": "https://pictures.example/dog.jpg"}, "image_url"),
-        ({"image": "data:image/png;base64,iVBORw0KGgo="}, "image"),
-    ],
-)
-def test_a_payload_may_name_its_picture_as_it_likes(
-    payload: dict[str, str], field: str, gallery: tuple[LogicScorer, list[Candidate]]
-) -> None:
-    assert getattr(found_node(gallery, payload), field) == next(iter(payload.values())).removeprefix(
-        "data:image/png;base64,"
-    )
+def test_what_may_not_be_read_is_not_handed_on(gallery: tuple[LogicScorer, list[Candidate]], tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    confined = ImageAccess(root=str(inside))
+    for payload, expected in (
+        ({"path": "dog.jpg"}, str(inside / "dog.jpg")),
+        ({"path": str(tmp_path / "secret.jpg")}, None),
+        ({"path": "../secret.jpg"}, None),
+        ({"url": "https://pictures.example/dog.jpg"}, None),
+    ):
+        node = found_node(gallery, payload, image_access=confined)
+        assert (node.image_path, node.image_url) == (expected, None)
+        assert node.metadata.items() >= payload.items()
 
 
-def found_node(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any]) -> ImageNode:
+def found_node(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any], **options: Any) -> ImageNode:
     """The node of the one point of a collection."""
-    scorer, candidates = gallery
-    client = QdrantClient(":memory:")
-    size = models.VectorParams(size=len(candidates[0].vector), distance=models.Distance.COSINE)
-    client.create_collection("images", vectors_config=size)
-    client.upsert("images", [models.PointStruct(id=1, vector=candidates[0].vector.tolist(), payload=payload)])
-    (found,) = DatabaseRetriever(LogicSearch(client, "images", scorer)).retrieve(QUERY)
+    (found,) = LogicRetriever(collection(gallery, [payload]), **options).retrieve(QUERY)
     assert isinstance(found.node, ImageNode)
     return found.node
 
@@ -107,9 +116,7 @@ def found_node(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, 
     [
         {"image": INLINE},
         {"image": f"data:image/png;base64,{INLINE}"},
-        {"page_content": "a dot", "metadata": {"image": INLINE}},
         {"page_content": INLINE, "metadata": None},
-        {"record": {"image": INLINE}},
         {"image_path": "dot.png", "thumbnail": INLINE},
     ],
 )
@@ -125,83 +132,84 @@ def test_a_picture_in_a_payload_is_seen_and_not_read(
         assert "title: dot" in node.get_content(mode)
 
 
-@pytest.mark.parametrize(
-    "payload",
-    [
-        {"page_content": "a dog", "metadata": {"image_path": "dog.jpg", "album": "toy"}},
-        {"text": "a dog", "meta": {"image_path": "dog.jpg", "album": "toy"}},
-        {"page_content": "dog.jpg", "metadata": {"album": "toy"}},
-        {"page_content": "data: a dog, a cat", "metadata": {"path": "dog.jpg", "album": "toy"}},
-    ],
-)
-def test_what_langchain_wrote_is_read(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any]) -> None:
-    node = found_node(gallery, payload)
+def test_what_langchain_wrote_is_read(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
+    node = found_node(gallery, {"page_content": "a dog", "metadata": {"image_path": "dog.jpg", "album": "toy"}})
+    assert (node.image_path, node.text, node.metadata["album"]) == ("dog.jpg", "a dog", "toy")
+
+
+@pytest.mark.parametrize("written", ["{", 7])
+def test_a_damaged_node_fails_alone(
+    gallery: tuple[LogicScorer, list[Candidate]], written: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = found_node(gallery, {"_node_content": written, "_node_type": "ImageNode", "path": "dog.jpg"})
     assert node.image_path == "dog.jpg"
-    if "page_content" in payload:
-        assert (node.text, node.metadata["album"]) == (payload["page_content"], "toy")
-
-
-@pytest.mark.parametrize("written", ["{", "[7]", 7, '{"metadata": 7}'])
-def test_a_damaged_node_is_told(gallery: tuple[LogicScorer, list[Candidate]], written: Any) -> None:
-    with pytest.raises(InvalidCandidate, match=r"point 1 .*'_node_content'"):
-        found_node(gallery, {"_node_content": written, "_node_type": "ImageNode"})
-
-
-def test_numbers_out_of_range_are_refused(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
-    with pytest.raises(InvalidOption):
-        DatabaseRetriever(object(), top_n=0)  # type: ignore[arg-type]
+    assert "point 0 holds a damaged node" in caplog.text
 
 
 @pytest.fixture
 def search(gallery: tuple[LogicScorer, list[Candidate]]) -> LogicSearch:
-    """A collection whose payloads name a path only by a number."""
-    scorer, candidates = gallery
-    client = QdrantClient(":memory:")
-    size = models.VectorParams(size=len(candidates[0].vector), distance=models.Distance.COSINE)
-    client.create_collection("images", vectors_config=size)
-    points = [models.PointStruct(id=i, vector=c.vector.tolist(), payload={"path": i}) for i, c in enumerate(candidates)]
-    client.upsert("images", points=points)
-    return LogicSearch(client, "images", scorer)
+    payloads = [
+        {"path": i, "name": str(c.id), "tags": [("even", "odd")[i % 2], *(["small"] if i < 4 else [])]}
+        for i, c in enumerate(gallery[1])
+    ]
+    return collection(gallery, payloads)
 
 
 @pytest.mark.parametrize(
     ("settings", "found"),
     [
-        ({"options": {"min_truth": 0.5}}, 2),
-        ({"options": {"limit": 1}}, 1),
-        ({"options": {"limit": 1}, "top_n": 1}, 1),
-        ({"options": {"query_filter": models.Filter(must=[models.HasIdCondition(has_id=[1, 2, 3])])}}, 3),
+        ({"min_truth": 0.5}, 2),
+        ({"top_n": 1}, 1),
+        ({"search_options": {"query_filter": models.Filter(must=[models.HasIdCondition(has_id=[1, 2, 3])])}}, 3),
         ({}, 10),
     ],
 )
 def test_options_are_honoured(search: LogicSearch, settings: dict[str, Any], found: int) -> None:
-    assert len(DatabaseRetriever(search, **settings).retrieve(QUERY)) == found
+    assert len(LogicRetriever(search, **settings).retrieve(QUERY)) == found
+
+
+def _only(key: str, value: Any, operator: str = "==") -> MetadataFilters:
+    return MetadataFilters(filters=[MetadataFilter(key=key, value=value, operator=FilterOperator(operator))])
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (_only("path", 3), {3}),
+        (_only("path", 10, ">"), {11}),
+        (_only("path", 1, "<="), {0, 1}),
+        (_only("path", [1, 2], "in"), {1, 2}),
+        (_only("path", list(range(1, 12)), "nin"), {0}),
+        (_only("tags", ["odd"], "any"), {1, 3, 5, 7, 9, 11}),
+        (_only("tags", ["odd", "small"], "all"), {1, 3}),
+        (_only("tags", "small", "contains"), {0, 1, 2, 3}),
+        (_only("tags", "odd", "!="), {0, 2, 4, 6, 8, 10}),
+        (_only("name", "umbrella", "text_match"), {0, 1, 3}),
+        (_only("path", None, "is_empty"), set()),
+        (MetadataFilters(filters=[_only("path", 1), _only("path", 2)], condition=FilterCondition.OR), {1, 2}),
+        (MetadataFilters(filters=[_only("path", 0, ">")], condition=FilterCondition.NOT), {0}),
+        (MetadataFilters(filters=[_only("path", 4, ">"), _only("path", 6, "<")]), {5}),
+    ],
+)
+def test_metadata_filters(search: LogicSearch, filters: MetadataFilters, expected: set[int]) -> None:
+    found = LogicRetriever(search, top_n=20, filters=filters).retrieve(QUERY)
+    assert {int(node.node_id) for node in found} == expected
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"options": {"limit": 1}, "top_n": 2}, "limit is given twice: 2, and 1 in options"),
-        ({"options": {"min_truth": 0.1}, "min_truth": 0.5}, "min_truth is given twice"),
-        ({"options": {"min_truth": 2.0}}, "min_truth lies between"),
-        ({"options": {"tenant": 7}}, "does not take tenant; it takes .*query_filter"),
+        ({"search_options": {"limit": 1}}, "use top_n= instead"),
+        ({"search_options": {"min_truth": 0.1}}, "use min_truth= instead"),
+        ({"search_options": {"tenant": 7}}, "does not take tenant; it takes .*query_filter"),
+        ({"mode": "lcse"}, "the search scores"),
+        ({"scorer": "starter"}, "the search scores"),
+        ({"filters": _only("path", 1), "search_options": {"query_filter": models.Filter()}}, "two filters"),
     ],
 )
 def test_options_that_cannot_be_honoured_are_refused(search: LogicSearch, settings: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidOption, match=told):
-        DatabaseRetriever(search, **settings)
-
-
-def test_what_does_not_search_is_refused() -> None:
-    with pytest.raises(InvalidOption, match="has a method `query`, which object has not"):
-        DatabaseRetriever(object())  # type: ignore[arg-type]
-
-
-def test_a_path_that_is_no_text_is_none(search: LogicSearch) -> None:
-    first = DatabaseRetriever(search, top_n=1).retrieve(QUERY)[0].node
-    assert isinstance(first, ImageNode)
-    assert first.image_path is None
-    assert first.metadata["path"] == int(first.node_id)
+        LogicRetriever(search, **settings)
 
 
 async def test_vectors_of_texts_are_left_out_or_refused(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
@@ -211,9 +219,9 @@ async def test_vectors_of_texts_are_left_out_or_refused(gallery: tuple[LogicScor
     wrong = ImageNode(text="umbrella receipt", image_path="gone.jpg", metadata={"album": "toy"})
     words = wrong.get_content(MetadataMode.EMBED)
     store.add([wrong.model_copy(update={"embedding": scorer.encoder.encode_texts([words])[0].tolist()})])
-    retriever = DatabaseRetriever(LogicSearch(client, "images", scorer))
+    retriever = LogicRetriever(LogicSearch(client, "images", scorer))
     with pytest.raises(
-        InvalidCandidate, match=r"that of its text, 'album: toy.*not of its picture; write the collection"
+        InvalidCandidate, match=r"that of its text, 'album: toy.*not of its picture; embed the pictures"
     ):
         retriever.retrieve(QUERY)
     store.add(
@@ -221,16 +229,3 @@ async def test_vectors_of_texts_are_left_out_or_refused(gallery: tuple[LogicScor
     )
     for found in (retriever.retrieve("umbrella receipt"), await retriever.aretrieve("umbrella receipt")):
         assert [node.text for node in found] == ["a photo"] * 3
-
-
-def test_its_nodes_are_known_to_be_fetched_by_logic(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
-    scorer, candidates = gallery
-    client = QdrantClient(":memory:")
-    nodes = [ImageNode(text="a photo", image_path=f"{c.id}.jpg", embedding=c.vector.tolist()) for c in candidates]
-    QdrantVectorStore("images", client=client).add(list(nodes))
-    found = DatabaseRetriever(LogicSearch(client, "images", scorer), top_n=3).retrieve(QUERY)
-    for retrieved in found:
-        retrieved.node.embedding = candidates[0].vector.tolist()
-    again = LogicPostprocessor(encoder=scorer.encoder).postprocess_nodes(found, query_str=QUERY)
-    account = again[0].metadata[METADATA_KEY]
-    assert (account["fetched"], account["notes"]) == ("logic", [])

@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from llama_index_lcse import EncoderEmbedding
-from PIL import Image
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.schema import BaseNode, Document, ImageDocument, ImageNode, TextNode
+from llama_index_lcse import EmbeddingEncoder, LcseEmbedding, LogicRetriever
 
-from lcse_plugins import ImageAccess
-from lcse_plugins.errors import ImageError, InvalidOption, UnknownEncoder
-from tests.llama_index.painted import PaintedEncoder, painted
+from lcse_plugins import Calibration, Encoder, ImageAccess, LogicScorer
+from lcse_plugins.errors import CalibrationMismatch, EncoderError, ImageError, InvalidOption, UnknownEncoder
+from tests.llama_index.painted import GALLERY, LongEmbedding, PaintedEncoder, painted
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def dog(tmp_path: Path) -> str:
 
 
 async def test_vectors_are_the_encoders(dog: str, encoder: PaintedEncoder) -> None:
-    model = EncoderEmbedding(encoder=encoder)
+    model = LcseEmbedding(scorer=encoder)
     text = encoder.encode_texts(["dog"])[0]
     for vector in (
         model.get_query_embedding("dog"),
@@ -42,72 +43,147 @@ async def test_vectors_are_the_encoders(dog: str, encoder: PaintedEncoder) -> No
         np.testing.assert_allclose(vector, text, atol=1e-6)
 
 
-def test_images_are_encoded_in_batches(encoder: PaintedEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
-    encode = encoder.encode_images
-
-    def count(images: Iterable[bytes], batch_size: int | None = None) -> object:
-        rows = encode(images, batch_size=batch_size)
-        sizes.append(len(rows))
-        return rows
-
-    monkeypatch.setattr(encoder, "encode_images", count)
-    EncoderEmbedding(encoder=encoder, embed_batch_size=4).get_image_embedding_batch([BytesIO(painted("dog"))] * 10)
-    assert sizes == [4, 4, 2]
-
-
 def test_it_comes_back_from_a_dict_and_a_pickle() -> None:
-    model = EncoderEmbedding(embed_batch_size=7)
-    assert (model.encoder, model.model_name) == ("starter", "starter")
+    model = LcseEmbedding(embed_batch_size=7)
+    assert (model.scorer, model.model_name) == ("starter", "starter")
     for copied in (
-        EncoderEmbedding.from_dict(model.to_dict()),
-        EncoderEmbedding(**model.model_dump()),
-        EncoderEmbedding.model_validate(model.model_dump()),
-        EncoderEmbedding.model_validate_json(model.model_dump_json()),
+        LcseEmbedding.from_dict(model.to_dict()),
+        LcseEmbedding.from_json(model.to_json()),
         pickle.loads(pickle.dumps(model)),
     ):
         assert copied.to_dict() == model.to_dict()
 
 
 def test_it_is_named_after_its_encoder(encoder: PaintedEncoder) -> None:
-    assert EncoderEmbedding(encoder=encoder).model_name == encoder.encoder_id
-    assert EncoderEmbedding(model_name="starter").model_name == "starter"
-    for options in ({"model_name": "open_clip:ViT-B-32/openai"}, {"model_name": "starter", "encoder": encoder}):
-        with pytest.raises(InvalidOption, match="choose the encoder with encoder="):
-            EncoderEmbedding(**options)
+    assert LcseEmbedding(scorer=encoder).model_name == encoder.encoder_id
+    assert LcseEmbedding(model_name="starter").model_name == "starter"
+    for options in ({"model_name": "open_clip:ViT-B-32/openai"}, {"model_name": "starter", "scorer": encoder}):
+        with pytest.raises(InvalidOption, match="choose the encoder with scorer="):
+            LcseEmbedding(**options)
 
 
 def test_pictures_are_read_from_urls_and_only_from_where_they_may_be(dog: str, encoder: PaintedEncoder) -> None:
-    seen = EncoderEmbedding(encoder=encoder).get_image_embedding(dog)
+    seen = LcseEmbedding(scorer=encoder).get_image_embedding(dog)
     for place in (Path(dog).as_uri(), f"data:image/png;base64,{base64.b64encode(painted('dog')).decode()}"):
-        assert EncoderEmbedding(encoder=encoder).get_image_embedding(place) == seen
+        assert LcseEmbedding(scorer=encoder).get_image_embedding(place) == seen
     with pytest.raises(ImageError, match=r"https://example\.org/dog\.png: .*allow_urls"):
-        EncoderEmbedding(encoder=encoder).get_image_embedding("https://example.org/dog.png")
-    confined = EncoderEmbedding(encoder=encoder, image_access=ImageAccess(root=str(Path(dog).parent / "inside")))
+        LcseEmbedding(scorer=encoder).get_image_embedding("https://example.org/dog.png")
+    confined = LcseEmbedding(scorer=encoder, image_access=ImageAccess(root=str(Path(dog).parent / "inside")))
     with pytest.raises(ImageError, match="outside the folder"):
         confined.get_image_embedding(dog)
 
 
-def test_pictures_may_be_open_already(dog: str, encoder: PaintedEncoder) -> None:
-    embedding = EncoderEmbedding(encoder=encoder)
-    with Image.open(dog) as picture:
-        assert embedding.get_image_embedding(picture) == embedding.get_image_embedding(dog)
-
-
-def test_a_broken_picture_is_named(encoder: PaintedEncoder, tmp_path: Path) -> None:
-    (tmp_path / "broken.png").write_bytes(b"no picture")
-    with pytest.raises(ImageError, match=r"broken\.png: not a picture"):
-        EncoderEmbedding(encoder=encoder).get_image_embedding(str(tmp_path / "broken.png"))
-
-
 def test_what_cannot_be_used_is_refused(encoder: PaintedEncoder) -> None:
-    with pytest.raises(InvalidOption, match="EncoderEmbedding takes its options by keyword: encoder=…"):
-        EncoderEmbedding("starter")  # type: ignore[call-arg]
-    with pytest.raises(InvalidOption, match="encoder"):
-        EncoderEmbedding(encoder=3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match=r"LcseEmbedding takes its options by keyword: .*scorer=…"):
+        LcseEmbedding("starter")  # type: ignore[call-arg]
+    with pytest.raises(InvalidOption, match="scorer is"):
+        LcseEmbedding(scorer=3)  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match="has no encodr"):
-        EncoderEmbedding(encodr="starter")  # type: ignore[call-arg]
+        LcseEmbedding(encodr="starter")  # type: ignore[call-arg]
     with pytest.raises(UnknownEncoder):
-        EncoderEmbedding(encoder="nonsense").get_query_embedding("dog")
+        LcseEmbedding(scorer="nonsense")
     with pytest.raises(ImageError):
-        EncoderEmbedding(encoder=encoder).get_image_embedding("no/such.png")
+        LcseEmbedding(scorer=encoder).get_image_embedding("no/such.png")
+
+
+def documents(folder: Path) -> list[Document]:
+    """As SimpleDirectoryReader gives them: a picture, and metadata that name its file."""
+    return [ImageDocument(image_path=str(path), metadata={"file_path": str(path)}) for path in sorted(folder.iterdir())]
+
+
+def is_of_picture(vector: list[float] | None, words: str) -> bool:
+    return vector is not None and bool(np.dot(vector, PaintedEncoder().encode_texts([words])[0]) > 0.999)
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+def test_an_index_of_documents_holds_the_vectors_of_their_pictures(
+    use_async: bool, folder: Path, encoder: PaintedEncoder
+) -> None:
+    index = VectorStoreIndex.from_documents(
+        documents(folder), embed_model=LcseEmbedding(scorer=encoder), use_async=use_async
+    )
+    vectors = index.vector_store.data.embedding_dict  # type: ignore[attr-defined]
+    assert all(is_of_picture(vector, shown) for vector, shown in zip(vectors.values(), GALLERY, strict=True))
+    found = LogicRetriever.from_index(index, top_n=2).retrieve("umbrella but no person")
+    assert [Path(node.metadata["file_path"]).stem for node in found] == ["01", "03"]
+
+
+async def test_a_pipeline_embeds_the_pictures_of_image_nodes(
+    folder: Path, encoder: PaintedEncoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = folder / "broken.png"
+    broken.write_bytes(b"no picture")
+    given: list[BaseNode] = [
+        ImageNode(text="a caption", image_path=str(folder / "11.png")),
+        TextNode(text="cat"),
+        ImageNode(text="a caption", image_path=str(broken)),
+        TextNode(text="a caption", metadata={"image_path": str(folder / "11.png")}),
+    ]
+    pipeline = IngestionPipeline(transformations=[LcseEmbedding(scorer=encoder)], disable_cache=True)
+    for nodes in (pipeline.run(nodes=given), await pipeline.arun(nodes=given)):
+        assert [is_of_picture(node.embedding, "dog") for node in nodes] == [True, False, True]
+        assert is_of_picture(nodes[1].embedding, "cat")
+    assert f"{broken}: not a picture" in caplog.text
+    words = LcseEmbedding(scorer=encoder, pictures=False)([given[0]])
+    assert not is_of_picture(words[0].embedding, "dog")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_picture"),
+    [
+        ("file_path: {dog}", True),
+        ("file_name: 00.png\nfile_path: {dog}\n\na caption", True),
+        ("{dog}", True),
+        ("a dog", False),
+        ("see {dog}", False),
+        ("note: a dog\n\nfile_path: {dog}", False),
+    ],
+)
+def test_texts_that_name_a_picture(text: str, is_picture: bool, dog: str, encoder: PaintedEncoder) -> None:
+    model = LcseEmbedding(scorer=encoder)
+    model.get_text_embedding(text.format(dog=dog))
+    model.get_query_embedding(text.format(dog=dog))
+    assert encoder.images_encoded == is_picture
+
+
+def test_a_picture_that_is_gone_leaves_its_text_and_is_told(
+    encoder: PaintedEncoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    vector = LcseEmbedding(scorer=encoder).get_text_embedding("file_path: /moved/dog.png")
+    assert np.isfinite(vector).all()
+    assert "not as the picture that it names: /moved/dog.png" in caplog.text
+
+
+def test_any_embedding_becomes_an_encoder(dog: str) -> None:
+    encoder = EmbeddingEncoder(LongEmbedding())
+    assert isinstance(encoder, Encoder)
+    assert (encoder.encoder_id, encoder.dimension) == ("llama-index:LongEmbedding:long", 64)
+    expected = PaintedEncoder().encode_texts(["dog"])
+    for rows in (encoder.encode_texts(["dog"]), encoder.encode_images([dog]), encoder.encode_images([painted("dog")])):
+        np.testing.assert_allclose(rows, expected, atol=1e-6)
+    assert len(encoder.encode_images([dog] * 23, batch_size=5)) == 23
+    assert encoder.encode_images([]).shape == encoder.encode_texts([]).shape == (0, 64)
+    assert encoder.calibration.mu == 0.22
+    own = Calibration(mu=0.1, beta=20.0)
+    assert LogicScorer(EmbeddingEncoder(LongEmbedding(), calibration=own)).calibration == own
+
+
+def test_what_is_no_encoder(dog: str) -> None:
+    with pytest.raises(InvalidOption, match="MockEmbedding is no MultiModalEmbedding"):
+        EmbeddingEncoder(MockEmbedding(embed_dim=8))  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="'clip', 'siglip2' or a Calibration"):
+        EmbeddingEncoder(LongEmbedding(), calibration="blip")  # type: ignore[arg-type]
+    with pytest.raises(CalibrationMismatch):
+        EmbeddingEncoder(LongEmbedding(), calibration=Calibration(mu=0.1, beta=9.0, encoder_id="another"))
+
+
+@pytest.mark.parametrize("row", [[0.0] * 64, [float("nan")] * 64, [1.0], ["x"], 3.0])
+def test_vectors_that_cannot_be_used_are_told(row: object, dog: str) -> None:
+    class Faulty(LongEmbedding):
+        def _get_image_embedding(self, img_file_path: object) -> list[float]:
+            return row  # type: ignore[return-value]
+
+    encoder = EmbeddingEncoder(Faulty())
+    encoder.encode_texts(["dog"])
+    with pytest.raises(EncoderError, match="llama-index:Faulty:long gave"):
+        encoder.encode_images([dog])

@@ -1,28 +1,42 @@
+"""Candidates are fetched by logic wherever the vectors of an index fit; elsewhere the log says what to do."""
+
 from __future__ import annotations
 
-import copy
+import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices import MultiModalVectorStoreIndex
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.llms import MockLLM
-from llama_index.core.schema import ImageDocument, ImageNode, NodeWithScore, QueryBundle, TextNode
-from llama_index_lcse import METADATA_KEY, EncoderEmbedding, LlamaIndexParser, LogicPostprocessor, LogicRetriever
-from llama_index_lcse.retriever import CandidateSearch
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import BaseNode, ImageNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
+from llama_index.vector_stores.qdrant import QdrantVectorStore
+from llama_index_lcse import METADATA_KEY, EmbeddingEncoder, LcseEmbedding, LogicRetriever
+from qdrant_client import QdrantClient
 
-from lcse_plugins import Candidate, LogicScorer
+from lcse_plugins import LogicScorer
 from lcse_plugins.errors import InvalidCandidate, InvalidOption, QueryError
 from lcse_plugins.testing import ToyEncoder
-from tests.llama_index.painted import GALLERY, PaintedEncoder, painted
+from tests.llama_index.painted import GALLERY, LongEmbedding, PaintedEncoder, core_scores, shown
+
+QUERIES = ["no dog", "neither a dog nor a person", "umbrella but no person", "a dog or a car", "umbrella"]
 
 
 @pytest.fixture
 def index(retrieved: list[NodeWithScore], encoder: PaintedEncoder) -> VectorStoreIndex:
-    return VectorStoreIndex([node.node for node in retrieved], embed_model=EncoderEmbedding(encoder=encoder))
+    return VectorStoreIndex([node.node for node in retrieved], embed_model=LcseEmbedding(scorer=encoder))
+
+
+@pytest.fixture
+def unknown(retrieved: list[NodeWithScore]) -> VectorStoreIndex:
+    """An index whose nodes were given the right vectors, and whose embedding class knows nothing of them."""
+    return VectorStoreIndex([node.node for node in retrieved], embed_model=MockEmbedding(embed_dim=64))
 
 
 @pytest.fixture
@@ -30,124 +44,86 @@ def mixed(image_nodes: list[ImageNode], encoder: PaintedEncoder) -> MultiModalVe
     return MultiModalVectorStoreIndex(
         [*image_nodes, TextNode(text="dogs bark"), TextNode(text="dogs run")],
         embed_model=MockEmbedding(embed_dim=8),
-        image_embed_model=EncoderEmbedding(encoder=encoder),
+        image_embed_model=LcseEmbedding(scorer=encoder),
     )
 
 
-def shown(nodes: list[NodeWithScore]) -> list[str]:
-    return [node.text for node in nodes]
+def ways(nodes: list[NodeWithScore]) -> set[str]:
+    return {node.metadata[METADATA_KEY]["fetched"] for node in nodes}
 
 
 def best(query: str, limit: int) -> list[str]:
-    encoder = PaintedEncoder()
-    vectors = encoder.encode_images(painted(words) for words in GALLERY)
-    candidates = [Candidate(words, vector) for words, vector in zip(GALLERY, vectors, strict=True)]
-    return [str(item.id) for item in LogicScorer(encoder).rank(query, candidates, limit=limit)]
-
-
-QUERIES = ["no dog", "neither a dog nor a person", "umbrella but no person", "a dog or a car", "umbrella"]
+    return list(core_scores(query))[:limit]
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_short_search_by_logic_finds_the_best_of_all(
+async def test_a_short_search_by_logic_finds_the_best_of_all(
     query: str, index: VectorStoreIndex, encoder: PaintedEncoder
 ) -> None:
-    retriever = LogicRetriever(index.as_retriever(similarity_top_k=4), LogicPostprocessor(encoder=encoder, top_n=2))
+    retriever = LogicRetriever.from_index(index, top_n=2, similarity_top_k=4)
+    assert retriever.postprocessor.logic_scorer.encoder.encoder_id == encoder.encoder_id  # that of the index
     result = retriever.retrieve(query)
     assert shown(result) == best(query, 2)
     assert result[0].metadata[METADATA_KEY]["notes"] == []
+    assert await retriever.aretrieve(query) == result
     assert encoder.images_encoded == 0  # the vectors came from the index
 
 
-@pytest.mark.parametrize("query", QUERIES)
-async def test_asynchronously_too(query: str, index: VectorStoreIndex, encoder: PaintedEncoder) -> None:
-    retriever = LogicRetriever(index.as_retriever(similarity_top_k=4), LogicPostprocessor(encoder=encoder, top_n=2))
-    assert await retriever.aretrieve(query) == retriever.retrieve(query)
-
-
-def test_an_index_of_the_words_beside_the_pictures_is_refused(folder: Path, encoder: PaintedEncoder) -> None:
-    named = [
-        ImageDocument(image_path=str(path), metadata={"file_name": path.name}) for path in sorted(folder.iterdir())
-    ]
-    index = VectorStoreIndex.from_documents(named, embed_model=EncoderEmbedding(encoder=encoder))
-    base = index.as_retriever(similarity_top_k=4)
-    with pytest.raises(InvalidCandidate, match=r"file_name: .*not of its picture; build a MultiModalVectorStoreIndex"):
-        LogicRetriever(base, LogicPostprocessor(encoder=encoder)).retrieve("no dog")
-    looked_up = LogicPostprocessor(encoder=encoder, vector_store=index.vector_store)
-    with pytest.raises(InvalidCandidate, match="not of its picture"):
-        looked_up.postprocess_nodes(base.retrieve("dog"), query_str="no dog")
-    read = LogicPostprocessor(encoder=encoder).postprocess_nodes(base.retrieve("dog"), query_str="no dog")
-    assert "reason" in read[0].metadata[METADATA_KEY]
-
-
-def test_a_text_among_pictures_counts_as_one_without_a_picture(
-    index: VectorStoreIndex, folder: Path, encoder: PaintedEncoder
-) -> None:
-    index.insert_nodes([ImageNode(text="dog cat", image_path=str(folder / "02.png"))])  # embedded by its words
-    postprocessor = LogicPostprocessor(encoder=encoder, top_n=3)
-    retriever = LogicRetriever(index.as_retriever(similarity_top_k=13), postprocessor)
-    for query in ("a dog and a cat", "a street and no car", "a dog and a cat"):
-        found = retriever.retrieve(query)
-        assert "dog cat" not in shown(found)
-        assert len(found) == 3
-
-
-def test_one_postprocessor_over_two_indexes_looks_at_both(
-    index: VectorStoreIndex, folder: Path, encoder: PaintedEncoder
-) -> None:
-    named = [ImageNode(text=f"photograph {path.stem}", image_path=str(path)) for path in sorted(folder.iterdir())]
-    by_words = VectorStoreIndex(named, embed_model=EncoderEmbedding(encoder=encoder))
-    postprocessor = LogicPostprocessor(encoder=encoder, top_n=3)
-    assert LogicRetriever(index.as_retriever(similarity_top_k=4), postprocessor).retrieve("no dog")
-    with pytest.raises(InvalidCandidate, match="not of its picture"):
-        LogicRetriever(by_words.as_retriever(similarity_top_k=4), postprocessor).retrieve("no dog")
-
-
-def test_what_is_no_retriever_or_no_postprocessor(index: VectorStoreIndex) -> None:
-    mistakes: list[tuple[Any, Any]] = [(index, LogicPostprocessor()), (index.as_retriever(), 3)]
-    for base, postprocessor in mistakes:
-        with pytest.raises(InvalidOption, match=r"LogicRetriever\(index.as_retriever"):
-            LogicRetriever(base, postprocessor)
-
-
-def test_words_fetch_what_a_negation_excludes(index: VectorStoreIndex, encoder: PaintedEncoder) -> None:
-    base, postprocessor = index.as_retriever(similarity_top_k=3), LogicPostprocessor(encoder=encoder)
-    by_words = LogicRetriever(base, postprocessor, candidates="words").retrieve("no dog")
+def test_words_fetch_what_a_negation_excludes(index: VectorStoreIndex) -> None:
+    base = index.as_retriever(similarity_top_k=3)
+    by_words = LogicRetriever(base, top_n=3, candidates="words").retrieve("no dog")
     assert all("dog" in words for words in shown(by_words))
     assert "fetched by the words" in by_words[0].metadata[METADATA_KEY]["notes"][0]
-    by_logic = LogicRetriever(base, postprocessor, candidates="logic").retrieve("no dog")
+    by_logic = LogicRetriever(base, top_n=3, candidates="logic").retrieve("no dog")
     assert not any("dog" in words for words in shown(by_logic))
 
 
-@pytest.mark.parametrize("query", ["no dog", "a dog or a car", "umbrella but no person"])
-async def test_a_multi_modal_index_gives_images_by_logic_and_texts_by_words(
-    query: str, mixed: MultiModalVectorStoreIndex, encoder: PaintedEncoder
+def fusion(*indexes: VectorStoreIndex) -> QueryFusionRetriever:
+    inner = [index.as_retriever(similarity_top_k=4) for index in indexes]
+    return QueryFusionRetriever(inner, num_queries=1, use_async=False, llm=MockLLM(), similarity_top_k=4)
+
+
+SOURCES: dict[str, Callable[[VectorStoreIndex], BaseRetriever]] = {
+    "index": lambda index: index.as_retriever(similarity_top_k=4),
+    "fusion": lambda index: fusion(index),
+    "fusion of fusions": lambda index: QueryFusionRetriever(
+        [fusion(index)], num_queries=1, use_async=False, llm=MockLLM()
+    ),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_vectors_that_fit_are_searched_by_logic_whoever_made_the_index(
+    source: str,
+    asynchronous: bool,
+    unknown: VectorStoreIndex,
+    encoder: PaintedEncoder,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    base = mixed.as_retriever(similarity_top_k=1, image_similarity_top_k=4)
-    encoded = encoder.images_encoded
-    retriever = LogicRetriever(base, LogicPostprocessor(encoder=encoder))
-    result = retriever.retrieve(query)
-    assert shown(result)[:2] == best(query, 2)
-    assert [node.node.class_name() for node in result] == ["ImageNode"] * (len(result) - 1) + ["TextNode"]
-    assert await retriever.aretrieve(query) == result
-    assert encoder.images_encoded == encoded
+    retriever = LogicRetriever(SOURCES[source](unknown), scorer=encoder, top_n=3)
+    for query in ("no dog", "no person"):
+        found = await retriever.aretrieve(query) if asynchronous else retriever.retrieve(query)
+        assert shown(found) == best(query, 3)
+        assert ways(found) == {"logic"}
+    assert encoder.images_encoded in (2, 3)  # looked at once, to tell whether they fit
+    assert not caplog.records
 
 
-async def test_an_embedding_given_for_the_images_is_not_used_for_the_texts(
-    mixed: MultiModalVectorStoreIndex, encoder: PaintedEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base = mixed.as_retriever(similarity_top_k=1, image_similarity_top_k=4)
-    texts_by = base.text_retrieve  # searches with the embedding given, unlike its asynchronous twin
-
-    async def later(bundle: QueryBundle) -> list[NodeWithScore]:
-        return texts_by(bundle)
-
-    monkeypatch.setattr(base, "atext_retrieve", later)
-    retriever = LogicRetriever(base, LogicPostprocessor(encoder=encoder))
-    given = encoder.encode_texts(["dog"])[0].tolist()
-    expected = retriever.retrieve("no dog")
-    assert retriever.retrieve(QueryBundle("no dog", embedding=given)) == expected
-    assert await retriever.aretrieve(QueryBundle("no dog", embedding=given)) == expected
+def test_an_embedding_of_ones_own_fits_its_encoder(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    embedding = LongEmbedding()
+    nodes = [
+        ImageNode(text=shown, image_path=str(path), embedding=embedding.get_image_embedding(str(path)))
+        for shown, path in zip(GALLERY, sorted(folder.iterdir()), strict=True)
+    ]
+    index = VectorStoreIndex(nodes, embed_model=embedding)
+    given = LogicScorer(EmbeddingEncoder(embedding, calibration=PaintedEncoder().loose_calibration))
+    found = LogicRetriever.from_index(index, scorer=given, top_n=3).retrieve("no dog")
+    assert shown(found) == best("no dog", 3)
+    by_itself = LogicRetriever.from_index(index, top_n=3)  # the preset for CLIP
+    assert by_itself.postprocessor.logic_scorer.encoder.encoder_id == "llama-index:LongEmbedding:long"
+    assert ways(by_itself.retrieve("no dog")) == {"logic"}
+    assert not caplog.records
 
 
 class Recorder(BaseRetriever):
@@ -163,126 +139,127 @@ class Recorder(BaseRetriever):
         return self.nodes
 
 
-def test_auto_searches_by_logic_only_where_the_index_is_known_to_fit(
-    retrieved: list[NodeWithScore], encoder: PaintedEncoder
+def test_where_vectors_do_not_fit_the_log_names_the_remedy_once(
+    retrieved: list[NodeWithScore], encoder: PaintedEncoder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    postprocessor = LogicPostprocessor(encoder=encoder)
+    other = ToyEncoder(dimension=8)
+    vectors = other.encode_images([node.text for node in retrieved]).tolist()
+    nodes = [
+        node.node.model_copy(update={"embedding": vector}) for node, vector in zip(retrieved, vectors, strict=True)
+    ]
+    short = VectorStoreIndex(nodes, embed_model=LcseEmbedding(scorer=other))
+    for source in (short.as_retriever(similarity_top_k=12), Recorder(retrieved)):
+        caplog.clear()
+        retriever = LogicRetriever(source, scorer=encoder, top_n=3)
+        for _ in range(2):
+            found = retriever.retrieve("no dog")
+            assert ways(found) == {"words"}
+        said = [record.getMessage() for record in caplog.records if record.name == "llama_index_lcse.retriever"]
+        assert len(said) == 1
+        assert "LcseEmbedding" in said[0]
+        assert "EmbeddingEncoder" in said[0]
 
-    def fetched_by_words(base: BaseRetriever) -> bool:
-        account = LogicRetriever(base, postprocessor).retrieve("no dog")[0].metadata[METADATA_KEY]
-        return bool(account["notes"])
 
+def test_a_store_that_gives_no_vectors_back_is_told_of_once(
+    retrieved: list[NodeWithScore], encoder: PaintedEncoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Silent(QdrantVectorStore):
+        def get_nodes(self, *_: Any, **__: Any) -> list[BaseNode]:
+            raise NotImplementedError
+
+    kind: Any = Silent  # whose fields hide its constructor from the type checker
+    store = kind("images", client=QdrantClient(":memory:"))
+    storage = StorageContext.from_defaults(vector_store=store)
     nodes = [node.node for node in retrieved]
-    same = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(encoder=PaintedEncoder()))
-    other = VectorStoreIndex(nodes, embed_model=EncoderEmbedding(encoder=ToyEncoder({"dog": [1.0] * 64})))
-    unknown = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=64))
-    assert not fetched_by_words(same.as_retriever())
-    assert fetched_by_words(other.as_retriever())
-    assert fetched_by_words(unknown.as_retriever())
-    assert fetched_by_words(Recorder(retrieved))
+    index = VectorStoreIndex(nodes, embed_model=LcseEmbedding(scorer=encoder), storage_context=storage)
+    retriever = LogicRetriever.from_index(index, top_n=3)
+    for query in ("no dog", "no person"):
+        assert shown(retriever.retrieve(query)) == best(query, 3)
+    assert sum("vectors cannot be read from the index" in one.getMessage() for one in caplog.records) == 1
+    assert encoder.images_encoded <= len(GALLERY)
 
 
-def test_by_logic_any_retriever_is_asked_with_each_search_vector(
-    retrieved: list[NodeWithScore], encoder: PaintedEncoder
+def test_fewer_candidates_than_results_is_told(index: VectorStoreIndex, caplog: pytest.LogCaptureFixture) -> None:
+    LogicRetriever(index.as_retriever(), top_n=10)
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "top_n is 10, but the retriever fetches 2 candidates" in record.getMessage()
+    assert "similarity_top_k=100" in record.getMessage()
+
+
+def test_filters_of_an_index(index: VectorStoreIndex) -> None:
+    filters = MetadataFilters(filters=[MetadataFilter(key="place", value=5)])
+    assert shown(LogicRetriever.from_index(index, top_n=3, filters=filters).retrieve("no dog")) == ["car street"]
+
+
+def test_an_index_of_the_words_beside_the_pictures_is_refused(folder: Path, encoder: PaintedEncoder) -> None:
+    named = [ImageNode(text=f"photograph {path.stem}", image_path=str(path)) for path in sorted(folder.iterdir())]
+    index = VectorStoreIndex(named, embed_model=LcseEmbedding(scorer=encoder))
+    with pytest.raises(InvalidCandidate, match=r"'photograph .*not of its picture; embed the pictures"):
+        LogicRetriever.from_index(index, top_n=3).retrieve("no dog")
+    assert LogicRetriever.from_index(index, top_n=3, check_vectors=False).retrieve("no dog")
+
+
+def test_a_text_among_pictures_counts_as_one_without_a_picture(index: VectorStoreIndex, folder: Path) -> None:
+    index.insert_nodes([ImageNode(text="dog cat", image_path=str(folder / "02.png"))])  # embedded by its words
+    retriever = LogicRetriever.from_index(index, top_n=3)
+    for query in ("a dog and a cat", "a street and no car", "a dog and a cat"):
+        found = retriever.retrieve(query)
+        assert "dog cat" not in shown(found)
+        assert len(found) == 3
+
+
+@pytest.mark.parametrize("query", ["no dog", "a dog or a car", "umbrella but no person"])
+async def test_a_multi_modal_index_gives_images_by_logic_and_texts_by_words(
+    query: str, mixed: MultiModalVectorStoreIndex, encoder: PaintedEncoder
 ) -> None:
-    base, postprocessor = Recorder(retrieved), LogicPostprocessor(encoder=encoder)
-    result = LogicRetriever(base, postprocessor, candidates="logic").retrieve("a dog or a car")
-    vectors = postprocessor.scorer.encode("a dog or a car").plan.search_vectors
-    assert len(vectors) > 1
-    assert [bundle.embedding for bundle in base.asked] == vectors.tolist()
-    assert {bundle.query_str for bundle in base.asked} == {"a dog or a car"}
-    assert len(result) == len(GALLERY)  # found by each search, returned once
+    encoded = encoder.images_encoded
+    retriever = LogicRetriever(mixed.as_retriever(similarity_top_k=1, image_similarity_top_k=4), top_n=4)
+    result = retriever.retrieve(query)
+    assert shown(result)[:2] == best(query, 2)
+    kept = LogicRetriever.from_index(mixed, top_n=4, keep_texts=1).retrieve(query)
+    assert [node.node.class_name() for node in kept] == ["ImageNode"] * 3 + ["TextNode"]
+    assert await retriever.aretrieve(query) == result
+    assert await retriever.aretrieve(QueryBundle(query, embedding=[0.1] * 64)) == result
+    assert encoder.images_encoded == encoded
 
 
-@pytest.mark.parametrize("candidates", ["words", "logic"])
-def test_what_was_given_stays_as_it_was(
-    candidates: str, retrieved: list[NodeWithScore], encoder: PaintedEncoder
-) -> None:
-    bundle, before = QueryBundle("no dog"), copy.deepcopy(retrieved)
-    LogicRetriever(Recorder(retrieved), LogicPostprocessor(encoder=encoder), candidates=candidates).retrieve(bundle)  # type: ignore[arg-type]
-    assert bundle == QueryBundle("no dog")
-    assert retrieved == before
-
-
-@pytest.mark.parametrize("candidates", ["words", "logic"])
+@pytest.mark.parametrize("candidates", ["auto", "words", "logic"])
 async def test_nothing_found_is_nothing_returned(
-    candidates: str, encoder: PaintedEncoder, announced: list[BaseEvent]
+    candidates: Any, encoder: PaintedEncoder, announced: list[BaseEvent]
 ) -> None:
-    retriever = LogicRetriever(Recorder([]), LogicPostprocessor(encoder=encoder), candidates=candidates)  # type: ignore[arg-type]
-    assert retriever.retrieve("no dog") == await retriever.aretrieve("no dog") == []
+    retriever, bundle = LogicRetriever(Recorder([]), scorer=encoder, candidates=candidates), QueryBundle("no dog")
+    assert retriever.retrieve(bundle) == await retriever.aretrieve(bundle) == []
+    assert bundle == QueryBundle("no dog")  # stays as it was given
     assert len(announced) == 4
-
-
-def test_what_cannot_be_used_is_refused(index: VectorStoreIndex, encoder: PaintedEncoder) -> None:
-    with pytest.raises(InvalidOption, match="auto, logic, words"):
-        LogicRetriever(index.as_retriever(), LogicPostprocessor(), candidates="plan")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("candidates", ["auto", "logic", "words"])
-@pytest.mark.parametrize("blank", ["", " "])
-async def test_a_blank_query_is_refused_before_any_search(
-    blank: str, candidates: CandidateSearch, index: VectorStoreIndex, encoder: PaintedEncoder
-) -> None:
-    retriever = LogicRetriever(index.as_retriever(), LogicPostprocessor(encoder=encoder), candidates=candidates)
     with pytest.raises(QueryError, match="blank"):
-        retriever.retrieve(blank)
-    with pytest.raises(QueryError, match="blank"):
-        await retriever.aretrieve(blank)
+        retriever.retrieve(" ")
 
 
-async def test_what_was_fetched_by_logic_is_not_said_to_be_fetched_by_words(
-    index: VectorStoreIndex, encoder: PaintedEncoder
-) -> None:
-    postprocessor = LogicPostprocessor(encoder=encoder)
-    found = LogicRetriever(index.as_retriever(similarity_top_k=4), postprocessor).retrieve("no dog")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"candidates": "plan"}, "auto, logic, words"),
+        ({"top_n": 0}, "top_n is a positive whole number"),
+        ({"min_truth": 2}, "min_truth lies between"),
+        ({"filters": MetadataFilters(filters=[])}, "a retriever has its own filters"),
+        ({"topn": 3}, "has no topn"),
+        ({"scorer": 3}, "scorer is a LogicScorer"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(options: dict[str, Any], told: str, index: VectorStoreIndex) -> None:
+    with pytest.raises(InvalidOption, match=told):
+        LogicRetriever(index.as_retriever(), **options)
+    with pytest.raises(InvalidOption, match=r"not object; LogicRetriever\.from_index takes an index"):
+        LogicRetriever(object())  # type: ignore[arg-type]
+    with pytest.raises(InvalidOption, match="takes a VectorStoreIndex, not VectorIndexRetriever"):
+        LogicRetriever.from_index(index.as_retriever())  # type: ignore[arg-type]
+
+
+async def test_what_was_fetched_by_logic_is_not_said_to_be_fetched_by_words(index: VectorStoreIndex) -> None:
+    retriever = LogicRetriever.from_index(index, top_n=4)
+    found, postprocessor = retriever.retrieve("no dog"), retriever.postprocessor
     again = postprocessor.postprocess_nodes(found, query_str="no dog")
     assert again == await postprocessor.apostprocess_nodes(found, query_str="no dog")
-    account = again[0].metadata[METADATA_KEY]
-    assert (account["fetched"], account["notes"]) == ("logic", [])
-    other = postprocessor.postprocess_nodes(found, query_str="no cat")[0].metadata[METADATA_KEY]
-    assert other["fetched"] == "words"
-    assert "fetched by the words" in other["notes"][0]
-
-
-def test_the_prompts_of_the_parser_are_open(index: VectorStoreIndex) -> None:
-    retriever = LogicRetriever(index.as_retriever(), LogicPostprocessor(parser=LlamaIndexParser(MockLLM())))
-    assert set(retriever.get_prompts()) == {"parser:query_prompt", "parser:repair_prompt"}
-
-
-async def test_a_picture_that_words_fetched_is_not_said_to_be_fetched_by_logic(
-    image_nodes: list[ImageNode], folder: Path, encoder: PaintedEncoder
-) -> None:
-    page = TextNode(text="a page", metadata={"image_path": str(folder / "11.png")})
-    index = MultiModalVectorStoreIndex(
-        [*image_nodes, page, TextNode(text="dogs bark")],
-        embed_model=MockEmbedding(embed_dim=8),
-        image_embed_model=EncoderEmbedding(encoder=encoder),
-    )
-    base = index.as_retriever(similarity_top_k=20, image_similarity_top_k=4)
-    retriever = LogicRetriever(base, LogicPostprocessor(encoder=encoder))
-    found = retriever.retrieve("no dog")
-    assert found == await retriever.aretrieve("no dog")
-    ways = {node.text: node.metadata[METADATA_KEY]["fetched"] for node in found}
-    assert all(ways[words] == "logic" for words in best("no dog", 2))
-    assert {ways["a page"], ways["dog"], ways["dogs bark"]} == {"words"}
-    assert not found[0].metadata[METADATA_KEY]["notes"]
-
-
-def test_the_warning_says_what_lets_an_index_be_searched_by_logic(
-    retrieved: list[NodeWithScore], encoder: PaintedEncoder
-) -> None:
-    found = LogicRetriever(Recorder(retrieved), LogicPostprocessor(encoder=encoder)).retrieve("no dog")
-    (note,) = found[0].metadata[METADATA_KEY]["notes"]
-    assert note.endswith("LogicRetriever fetches by its logic, from an index known to hold vectors of the same encoder")
-
-
-async def test_an_index_of_texts_alone_gives_texts(encoder: PaintedEncoder) -> None:
-    index = MultiModalVectorStoreIndex(
-        [TextNode(text="dogs bark")],
-        embed_model=MockEmbedding(embed_dim=8),
-        image_embed_model=EncoderEmbedding(encoder=encoder),
-        is_image_vector_store_empty=True,
-    )
-    retriever = LogicRetriever(index.as_retriever(), LogicPostprocessor(encoder=encoder))
-    assert shown(retriever.retrieve("no dog")) == shown(await retriever.aretrieve("no dog")) == ["dogs bark"]
-    assert retriever.retrieve("no dog")[0].metadata[METADATA_KEY]["fetched"] == "words"
+    assert ways(again) == {"logic"}
+    assert ways(postprocessor.postprocess_nodes(found, query_str="no cat")) == {"words"}

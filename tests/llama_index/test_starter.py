@@ -1,88 +1,93 @@
-"""The pipeline and the example with the encoder that ships, on real photographs."""
+"""The encoder that ships, on real photographs: over each store as precise as the core."""
 
 from __future__ import annotations
 
-import json
-import runpy
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
-import skimage.data
-from llama_index.core import VectorStoreIndex
-from llama_index.core.llms import MockLLM
-from llama_index.core.schema import ImageNode, NodeWithScore
-from llama_index_lcse import EncoderEmbedding, LogicPostprocessor
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.schema import ImageNode
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from llama_index.vector_stores.qdrant import QdrantVectorStore
+from llama_index_lcse import LcseEmbedding, LogicRetriever
+from qdrant_client import QdrantClient
+from qdrant_lcse import LogicSearch
 
-from lcse_plugins import Candidate, Encoder, LogicScorer, load_encoder
+from lcse_plugins import LogicScorer, VectorPool
+from lcse_plugins.calibrating.labelled import LabelledImages, read_labels
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "llama_index_rerank.py"
-PHOTOGRAPHS = [
-    str(Path(skimage.data.__file__).parent / name)
-    for name in ("astronaut.png", "camera.png", "chelsea.png", "coffee.png", "rocket.jpg", "motorcycle_left.png")
-]
-QUERY = "a cup but no cat"
+KINDS: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], np.ndarray]]] = {
+    "plain": ("a {a}", lambda a, b: a),
+    "not": ("no {a}", lambda a, b: ~a),
+    "and": ("a {a} and a {b}", lambda a, b: a & b),
+    "or": ("a {a} or a {b}", lambda a, b: a | b),
+    "but not": ("a {a} but no {b}", lambda a, b: a & ~b),
+    "neither": ("neither a {a} nor a {b}", lambda a, b: ~a & ~b),
+    "nested": ("({a} AND NOT {b}) OR (NOT {a} AND {b})", lambda a, b: a ^ b),
+}
+PHOTOGRAPHS, PAIRS = 60, 3  # enough to notice a store that answers otherwise
 
 
 @pytest.fixture(scope="module")
-def starter() -> Encoder:
-    return load_encoder("starter")
+def scorer() -> LogicScorer:
+    return LogicScorer("starter")
 
 
-def test_the_postprocessor_reads_pictures_and_scores_as_the_core_does(starter: Encoder) -> None:
-    vectors = starter.encode_images(PHOTOGRAPHS)
-    candidates = [Candidate(path, vector) for path, vector in zip(PHOTOGRAPHS, vectors, strict=True)]
-    expected = LogicScorer(starter).rank(QUERY, candidates)
-    nodes = [NodeWithScore(node=ImageNode(image_path=path)) for path in PHOTOGRAPHS]
-    result = LogicPostprocessor().postprocess_nodes(nodes, query_str=QUERY)
-    assert [getattr(node.node, "image_path", None) for node in result] == [item.id for item in expected]
-    assert [node.score for node in result] == pytest.approx([item.score for item in expected], abs=1e-6)
+@pytest.fixture(scope="module")
+def labelled(shared_data: Path) -> LabelledImages:
+    return read_labels(shared_data / "photos" / "photos.jsonl")
 
 
-def test_three_lines_in_a_pipeline(starter: Encoder) -> None:
-    embedding = EncoderEmbedding(encoder=starter)
-    vectors = embedding.get_image_embedding_batch(list(PHOTOGRAPHS))
+@pytest.fixture(scope="module")
+def vectors(scorer: LogicScorer, labelled: LabelledImages) -> np.ndarray:
+    return scorer.encoder.encode_images(list(labelled.paths[:PHOTOGRAPHS]))
+
+
+def _stores() -> dict[str, BasePydanticVectorStore]:
+    qdrant = QdrantVectorStore(collection_name="photos", client=QdrantClient(":memory:"))
+    return {"simple": SimpleVectorStore(), "qdrant": qdrant, "qdrant scores": qdrant}
+
+
+@pytest.fixture(scope="module")
+def retrievers(scorer: LogicScorer, labelled: LabelledImages, vectors: np.ndarray) -> dict[str, LogicRetriever]:
     nodes = [
-        ImageNode(text=Path(path).stem, image_path=path, embedding=vector)
-        for path, vector in zip(PHOTOGRAPHS, vectors, strict=True)
+        ImageNode(text="a photo", image_path=str(path), metadata={"place": place}, embedding=vector.tolist())
+        for place, (path, vector) in enumerate(zip(labelled.paths, vectors, strict=False))
     ]
-    index = VectorStoreIndex(nodes, embed_model=embedding)
-    engine = index.as_query_engine(
-        llm=MockLLM(), similarity_top_k=6, node_postprocessors=[LogicPostprocessor(encoder=starter, top_n=2)]
-    )
-    assert [node.text for node in engine.query("a cat or a motorcycle").source_nodes] in (
-        ["chelsea", "motorcycle_left"],
-        ["motorcycle_left", "chelsea"],
-    )
-    assert engine.query(QUERY).source_nodes[0].text == "coffee"
+    made: dict[str, LogicRetriever] = {}
+    for name, store in _stores().items():
+        if isinstance(store, QdrantVectorStore) and name == "qdrant scores":
+            store.add(list(nodes))
+            made[name] = LogicRetriever(LogicSearch(store.client, "photos", scorer), top_n=10)
+            continue
+        storage = StorageContext.from_defaults(vector_store=store)
+        index = VectorStoreIndex(nodes, embed_model=LcseEmbedding(scorer=scorer), storage_context=storage)
+        made[name] = LogicRetriever.from_index(index, top_n=10)
+    return made
 
 
-def test_the_example_runs_without_a_folder(
-    starter: Encoder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_store_is_as_precise_as_the_core(
+    kind: str,
+    scorer: LogicScorer,
+    labelled: LabelledImages,
+    vectors: np.ndarray,
+    retrievers: dict[str, LogicRetriever],
 ) -> None:
-    monkeypatch.setattr("sys.argv", [str(EXAMPLE)])
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
-    plain, reranked, retrieved = capsys.readouterr().out.splitlines()
-    assert plain.startswith("similarity alone: cat.jpg")
-    assert reranked.startswith("+ LogicPostprocessor: coffee.jpg")
-    assert retrieved.startswith("LogicRetriever: coffee.jpg")
-
-
-def test_the_example_measures_a_gain_on_photographs(
-    starter: Encoder,
-    shared_data: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    lines = (shared_data / "photos" / "photos.jsonl").read_text().splitlines()[:60]
-    (tmp_path / "photos.jsonl").write_text("\n".join(lines))
-    for line in lines:
-        name = json.loads(line)["file"]
-        (tmp_path / name).symlink_to(shared_data / "photos" / name)
-    monkeypatch.setattr("sys.argv", [str(EXAMPLE), str(tmp_path)])
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
-    plain, reranked, retrieved = (
-        float(line.split("P@10")[1].split()[0]) for line in capsys.readouterr().out.splitlines()
-    )
-    assert reranked > plain
-    assert retrieved > plain
+    template, holds = KINDS[kind]
+    labels = labelled.labels[: len(vectors)].astype(bool)
+    often = np.argsort(-labels.sum(axis=0), kind="stable")[: 2 * PAIRS]
+    hits: dict[str, list[float]] = {}
+    for a, b in zip(often[::2], often[1::2], strict=True):
+        query = template.format(a=labelled.classes[a], b=labelled.classes[b])
+        true = holds(labels[:, a], labels[:, b])
+        core = [int(str(result.id)) for result in scorer.rank(query, VectorPool(vectors), limit=10)]
+        hits.setdefault("core", []).append(true[core].mean())
+        for name, retriever in retrievers.items():
+            found = [int(node.metadata["place"]) for node in retriever.retrieve(query)]
+            hits.setdefault(name, []).append(true[found].mean())
+    means = {name: float(np.mean(values)) for name, values in hits.items()}
+    assert all(mean == pytest.approx(means["core"]) for mean in means.values()), means

@@ -1,15 +1,15 @@
-"""A scripted server for each test, and parsers that wait for no one."""
+"""A scripted server for each test, both ways to read, and no key in the environment."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from lcse_plugins.parsing.consult import Patience
-from tests.llm.server import ScriptedServer, serving
-
-QUICK = Patience(timeout=5.0, deadline=10.0, max_retries=2, first_wait=0.01, longest_wait=0.02)
+from lcse_plugins.parsing.result import Parse
+from tests.llm.server import Read, ScriptedServer, serving
 
 
 @pytest.fixture
@@ -21,6 +21,22 @@ def server() -> ScriptedServer:
 def base_url(server: ScriptedServer) -> Iterator[str]:
     with serving(server) as url:
         yield url
+
+
+async def _read(parser: Any, text: str) -> Parse:
+    parse: Parse = await asyncio.to_thread(parser.read, text)
+    return parse
+
+
+async def _aread(parser: Any, text: str) -> Parse:
+    parse: Parse = await parser.aread(text)
+    return parse
+
+
+@pytest.fixture(params=[_read, _aread], ids=["sync", "async"])
+def read(request: pytest.FixtureRequest) -> Read:
+    how: Read = request.param
+    return how
 
 
 @pytest.fixture(autouse=True)

@@ -11,27 +11,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import openai
-from llama_index.core.base.llms.types import (
-    ChatMessage,
-    ChatResponse,
-    ChatResponseAsyncGen,
-    ChatResponseGen,
-    CompletionResponse,
-    CompletionResponseAsyncGen,
-    CompletionResponseGen,
-    LLMMetadata,
-)
-from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
 from llama_index.core.llms.llm import ToolSelection
+from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.tools.types import BaseTool
 from pydantic import Field, PrivateAttr
 
 
-class HttpLLM(FunctionCallingLLM):
+class HttpLLM(MockFunctionCallingLLM):
     """Chat over `/chat/completions`."""
 
     base_url: str
     calls_functions: bool = Field(default=True)
+    timeout: float = 5
     _client: openai.OpenAI | None = PrivateAttr(default=None)
 
     @property
@@ -44,11 +36,12 @@ class HttpLLM(FunctionCallingLLM):
 
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         if self._client is None:
-            self._client = openai.OpenAI(base_url=self.base_url, api_key="k", max_retries=0, timeout=5)
+            self._client = openai.OpenAI(base_url=self.base_url, api_key="k", max_retries=0, timeout=self.timeout)
         return _response(self._client.chat.completions.create(**self._request(messages, kwargs)))
 
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        async with openai.AsyncOpenAI(base_url=self.base_url, api_key="k", max_retries=0, timeout=5) as client:
+        options: dict[str, Any] = {"base_url": self.base_url, "api_key": "k", "max_retries": 0, "timeout": self.timeout}
+        async with openai.AsyncOpenAI(**options) as client:
             return _response(await client.chat.completions.create(**self._request(messages, kwargs)))
 
     def _prepare_chat_with_tools(
@@ -67,30 +60,8 @@ class HttpLLM(FunctionCallingLLM):
         self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
     ) -> list[ToolSelection]:
         calls = response.message.additional_kwargs.get("tool_calls") or []
-        return [
-            ToolSelection(
-                tool_id=call.id, tool_name=call.function.name, tool_kwargs=json.loads(call.function.arguments)
-            )
-            for call in calls
-        ]
-
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        raise NotImplementedError
-
-    async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        raise NotImplementedError
-
-    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
-        raise NotImplementedError
-
-    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
-        raise NotImplementedError
-
-    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
-        raise NotImplementedError
-
-    async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseAsyncGen:
-        raise NotImplementedError
+        made = [(call.id, call.function.name, json.loads(call.function.arguments)) for call in calls]
+        return [ToolSelection(tool_id=number, tool_name=name, tool_kwargs=given) for number, name, given in made]
 
 
 def _response(completion: Any) -> ChatResponse:

@@ -11,15 +11,19 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from lcse_plugins.parsing.llm.schema import encode
-from lcse_plugins.query import Query
+from lcse_plugins.parsing.llm.schema import encode, reply_of
+from lcse_plugins.parsing.result import Parse
+from lcse_plugins.query import Concept, Query
 
+TEXT = "an umbrella and no person"
+TREE: Query = Concept("umbrella") & ~Concept("person")
+Read = Callable[[Any, str], Coroutine[Any, Any, Parse]]
 JSON = {"content-type": "application/json"}
 
 
@@ -40,38 +44,11 @@ class Hang:
 
 
 @dataclass(frozen=True)
-class Drip:
-    """Send blanks, one every `pause` seconds, as some gateways do to keep a connection; never an answer."""
-
-    seconds: float
-    pause: float = 0.05
-    status: int = 200
-
-
-@dataclass(frozen=True)
-class DripHead:
-    """Send one header after another, never the last."""
-
-    seconds: float
-    pause: float = 0.05
-
-
-@dataclass(frozen=True)
-class Flood:
-    """Send a body without end, for as long as someone reads it; the script counts the bytes."""
-
-    status: int
-    most: int = 100_000_000
-
-
-@dataclass(frozen=True)
 class BreakOff:
     """Promise a long body, send a little, close."""
 
-    status: int = 200
 
-
-Fault = Send | Hang | Drip | DripHead | Flood | BreakOff
+Fault = Send | Hang | BreakOff
 
 
 def completion(content: Any, *, finish: str = "stop", refusal: str | None = None) -> dict[str, Any]:
@@ -94,8 +71,8 @@ def says(content: Any, **more: Any) -> Send:
     return Send(body=json.dumps(completion(content, **more)).encode())
 
 
-def status(code: int, message: str = "scripted", *, kind: str = "error", **headers: str) -> Send:
-    body = json.dumps({"error": {"message": message, "type": kind, "code": kind}}).encode()
+def status(code: int, message: str = "scripted", **headers: str) -> Send:
+    body = json.dumps({"error": {"message": message, "type": "error", "code": "error"}}).encode()
     return Send(code, body, {**JSON, **{name.replace("_", "-"): value for name, value in headers.items()}})
 
 
@@ -106,18 +83,14 @@ class ScriptedServer:
         self.answers: dict[str, str] = {}
         self.faults: dict[str, deque[Fault]] = defaultdict(deque)
         self.asked: Counter[str] = Counter()
-        self.answered: Counter[str] = Counter()
         self.requests: list[dict[str, Any]] = []
         self.keys: set[str] = set()
         self.connections = 0
-        self.flooded = 0
         self.delay = 0.0
-        self.at_once = 0
-        self.most_at_once = 0
         self._lock = threading.Lock()
 
     def knows(self, answers: Mapping[str, Query]) -> None:
-        self.answers.update((text, encode(query)) for text, query in answers.items())
+        self.answers.update((text, encode(reply_of(query))) for text, query in answers.items())
 
     def fails(self, text: str, faults: Iterable[Fault]) -> None:
         self.faults[text].extend(faults)
@@ -130,34 +103,20 @@ class ScriptedServer:
             if self.faults[text]:
                 return self.faults[text].popleft()
             if text not in self.answers:
-                return status(500, f"no script for {text!r}")
-            self.answered[text] += 1
+                return status(400, f"no script for {text!r}")
         if tools := request.get("tools"):
             return Send(body=json.dumps(tool_call(tools[0]["function"]["name"], self.answers[text])).encode())
         return says(self.answers[text])
 
-    @contextmanager
-    def busy(self) -> Iterator[None]:
-        with self._lock:
-            self.at_once += 1
-            self.most_at_once = max(self.most_at_once, self.at_once)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.at_once -= 1
-
 
 def asked_about(messages: list[dict[str, Any]]) -> str:
-    """The query of a conversation: the JSON string behind `Query: ` in what the person said last."""
-    for message in reversed(messages):
-        content = message["content"]
-        if isinstance(content, list):
-            content = "".join(part.get("text", "") for part in content)
-        if message["role"] == "user" and "Query: " in content:
-            text, _ = json.JSONDecoder().raw_decode(content.split("Query: ", 1)[1])
-            return str(text)
-    raise AssertionError("no query in the conversation")
+    """The query of a conversation: the JSON string behind the last `Query: `."""
+    content = messages[-1]["content"]
+    if isinstance(content, list):
+        content = "".join(part.get("text", "") for part in content)
+    behind = content.removeprefix("Query: ") if content.startswith("Query: ") else content.rsplit("Query: ", 1)[1]
+    text, _ = json.JSONDecoder().raw_decode(behind)
+    return str(text)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -172,53 +131,30 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.script.keys.add(self.headers.get("authorization", ""))
-        with self.script.busy():
-            time.sleep(self.script.delay)
-            self._serve(self.script.reply(request))
-
-    def _serve(self, reply: Fault) -> None:
+        time.sleep(self.script.delay)
         try:
-            match reply:
-                case Send(code, body, headers):
-                    self.send_response(code)
-                    for name, value in headers.items():
-                        self.send_header(name, value)
-                    self.send_header("content-length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
-                case Hang(seconds):
-                    time.sleep(seconds)
-                    self.close_connection = True
-                case Drip(seconds, pause, code):
-                    self._promise(code)
-                    self._drip(b" ", seconds, pause)
-                case DripHead(seconds, pause):
-                    self.wfile.write(b"HTTP/1.1 200 OK\r\n")
-                    self._drip(b"x-pad: y\r\n", seconds, pause)
-                case Flood(code, most):
-                    self._promise(code, most)
-                    while self.script.flooded < most:
-                        self.script.flooded += self.wfile.write(b" " * 65536)
-                case BreakOff(code):
-                    self._promise(code)
-                    self.wfile.write(b'{"choices": [')
-                    self.close_connection = True
+            self._serve(self.script.reply(request))
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True  # the client gave up first, as it should
 
-    def _promise(self, code: int, length: int = 1_000_000) -> None:
-        self.send_response(code)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(length))
-        self.end_headers()
-
-    def _drip(self, drop: bytes, seconds: float, pause: float) -> None:
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            self.wfile.write(drop)
-            self.wfile.flush()
-            time.sleep(pause)
-        self.close_connection = True
+    def _serve(self, reply: Fault) -> None:
+        match reply:
+            case Send(code, body, headers):
+                self.send_response(code)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            case Hang(seconds):
+                time.sleep(seconds)
+                self.close_connection = True
+            case BreakOff():
+                self.send_response(200)
+                self.send_header("content-length", "1000")
+                self.end_headers()
+                self.wfile.write(b'{"choices": [')
+                self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
         pass

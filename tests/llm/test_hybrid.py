@@ -1,81 +1,71 @@
-"""`HybridParser`: the model is asked only where the grammar is not sure."""
+"""`HybridParser`: when the model is asked, and what comes of two readings."""
 
 from __future__ import annotations
-
-from collections.abc import AsyncIterator
 
 import pytest
 
 from lcse_plugins.errors import QuerySyntaxError
-from lcse_plugins.parsing.grammar import GrammarParser, parse
-from lcse_plugins.parsing.hybrid import HybridParser
+from lcse_plugins.parsing.grammar import parse
+from lcse_plugins.parsing.hybrid import HybridParser, combined
 from lcse_plugins.parsing.llm.openai import OpenAIParser
-from lcse_plugins.parsing.result import DetailedParser
+from lcse_plugins.parsing.result import DetailedParser, Parse
 from lcse_plugins.query import Concept, Query
-from tests.llm.conftest import QUICK
-from tests.llm.server import ScriptedServer, status
-from tests.parsing.gold import read_examples
+from tests.llm.server import TEXT, ScriptedServer
 
-SURE = "an umbrella and no person"
-UNSURE = next(example.text for example in read_examples() if not GrammarParser().is_sure(example.text))
-TREE: Query = Concept(UNSURE)
+SURE = TEXT
+UNSURE = "no dogs unless they are small"
+UMBRELLA, PERSON = Concept("umbrella"), Concept("person")
 
 
-@pytest.fixture
-async def parser(base_url: str) -> AsyncIterator[HybridParser]:
-    async with OpenAIParser("m", base_url=base_url, patience=QUICK) as llm:
-        yield HybridParser(llm)
-
-
-async def test_the_grammar_answers_what_it_is_sure_of(server: ScriptedServer, parser: HybridParser) -> None:
-    for answer in (parser.read(SURE), await parser.aread(SURE)):
-        assert (answer.parser, answer.query) == ("grammar", parse(SURE))
+async def test_the_grammar_answers_what_it_is_sure_of(server: ScriptedServer, base_url: str) -> None:
+    async with OpenAIParser("m", base_url=base_url) as llm:
+        parser = HybridParser(llm)
+        for answer in (parser.read(SURE), await parser.aread(SURE)):
+            assert (answer.parser, answer.query) == ("grammar", parse(SURE))
     assert not server.requests
 
 
-async def test_the_model_answers_the_rest(server: ScriptedServer, parser: HybridParser) -> None:
-    server.knows({UNSURE: TREE})
-    assert parser(UNSURE) == TREE
-    answer = await parser.aread(UNSURE)
-    assert (answer.parser, answer.query) == ("openai:m", TREE)
+async def test_the_model_is_asked_about_the_rest(server: ScriptedServer, base_url: str) -> None:
+    server.knows({UNSURE: Concept(UNSURE)})
+    async with OpenAIParser("m", base_url=base_url) as llm:
+        parser = HybridParser(llm)
+        assert parser(UNSURE) == (await parser.aread(UNSURE)).query == Concept(UNSURE)
     assert server.asked[UNSURE] == 2
 
 
-def test_without_the_model_the_grammar_answers_and_says_so(server: ScriptedServer, parser: HybridParser) -> None:
-    server.fails(UNSURE, [status(401)])
-    answer = parser.read(UNSURE)
-    assert (answer.parser, answer.query) == ("grammar", parse(UNSURE))
+@pytest.mark.parametrize(
+    ("grammar", "model", "query", "sure", "note"),
+    [
+        (UMBRELLA & ~PERSON, ~PERSON & UMBRELLA, UMBRELLA & ~PERSON, True, "openai:m reads it the same way"),
+        (UMBRELLA & ~PERSON, ~UMBRELLA & PERSON, Concept(SURE), False, "differ about person, umbrella"),
+        (Concept(SURE), UMBRELLA & ~PERSON, UMBRELLA & ~PERSON, False, "the grammar was not sure"),
+        (Concept(SURE), ~PERSON, Concept(SURE), False, "wants nothing"),
+    ],
+    ids=["the same", "another sign", "otherwise", "only excludes"],
+)
+def test_what_comes_of_two_readings(grammar: Query, model: Query, query: Query, sure: bool, note: str) -> None:
+    first = Parse(text=SURE, query=grammar, sure=False, notes=("not sure",))
+    answer = combined(first, Parse(text=SURE, query=model, parser="openai:m"))
+    assert (answer.query, answer.sure) == (query, sure)
+    assert note in answer.notes[-1]
+
+
+def test_without_the_model_the_grammars_reading_stays(base_url: str) -> None:
+    with OpenAIParser("m", base_url=base_url, max_retries=0) as llm:  # the script knows nothing
+        answer = HybridParser(llm).read(UNSURE)
+    assert (answer.parser, answer.query, answer.sure) == ("grammar", parse(UNSURE), False)
     assert answer.error
 
 
 async def test_any_function_may_be_the_model() -> None:
     parser = HybridParser(Concept)
-    assert parser(UNSURE) == Concept(UNSURE)
-    assert (await parser.aread(UNSURE)).query == Concept(UNSURE)
-
-
-def test_a_broken_explicit_query_is_not_guessed_at(server: ScriptedServer, parser: HybridParser) -> None:
-    with pytest.raises(QuerySyntaxError):
-        parser("cat AND (dog")
-    assert not server.requests
-
-
-def test_most_natural_queries_cost_nothing(server: ScriptedServer, parser: HybridParser) -> None:
-    examples = read_examples()
-    sure = sum(parser.grammar.is_sure(example.text) for example in examples)
-    assert sure >= 0.9 * len(examples)
-
-
-def test_it_is_a_parser(parser: HybridParser) -> None:
     assert isinstance(parser, DetailedParser)
+    assert parser(UNSURE) == (await parser.aread(UNSURE)).query == Concept(UNSURE)
+    parser.close()
+    await parser.aclose()
 
 
-async def test_closing_it_closes_the_model(server: ScriptedServer, base_url: str) -> None:
-    server.knows({UNSURE: TREE})
-    parser = HybridParser(OpenAIParser("m", base_url=base_url))
-    for opened in (1, 2, 3):
-        assert parser(UNSURE) == parser(UNSURE) == TREE
-        assert server.connections == opened
-        parser.close() if opened == 1 else await parser.aclose()
-    HybridParser(Concept).close()  # nothing to close
-    await HybridParser(Concept).aclose()
+def test_a_broken_explicit_query_is_not_guessed_at(server: ScriptedServer, base_url: str) -> None:
+    with OpenAIParser("m", base_url=base_url) as llm, pytest.raises(QuerySyntaxError):
+        HybridParser(llm)('("cat" AND NOT) OR "dog"')
+    assert not server.requests

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,35 +12,16 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeMessagesListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableLambda
-from langchain_lcse.parser_chain import QueryParserChain, query_parser_chain
+from langchain_lcse.parser_chain import query_parser_chain
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
 
-from lcse_plugins.errors import InvalidOption, ParserOutputError, ParserUnavailable
-from lcse_plugins.parsing.consult import Patience
+from lcse_plugins.errors import InvalidOption
 from lcse_plugins.parsing.grammar import parse
 from lcse_plugins.parsing.llm.cached import CachedParser
-from lcse_plugins.parsing.llm.schema import encode
-from lcse_plugins.parsing.result import DetailedParser, Parse
+from lcse_plugins.parsing.llm.schema import encode, reply_of
+from lcse_plugins.parsing.result import DetailedParser
 from lcse_plugins.query import Concept, Query, format_query
-from tests.llm.server import Hang, ScriptedServer, says, status
-
-TEXT = "an umbrella and no person"
-TREE: Query = Concept("umbrella") & ~Concept("person")
-Read = Callable[[QueryParserChain, str], Coroutine[Any, Any, Parse]]
-
-
-async def _read(chain: QueryParserChain, text: str) -> Parse:
-    return await asyncio.to_thread(chain.read, text)
-
-
-async def _aread(chain: QueryParserChain, text: str) -> Parse:
-    return await chain.aread(text)
-
-
-@pytest.fixture(params=[_read, _aread], ids=["sync", "async"])
-def read(request: pytest.FixtureRequest) -> Read:
-    how: Read = request.param
-    return how
+from tests.llm.server import TEXT, TREE, Fault, Hang, Read, ScriptedServer, says, status
 
 
 @pytest.fixture
@@ -73,64 +53,38 @@ async def test_it_runs_as_a_runnable(server: ScriptedServer, llm: ChatOpenAI) ->
     assert list(chain.stream(TEXT)) == [TREE]
 
 
-@pytest.mark.parametrize("reply", ["I would rather not say", '{"nodes": 5}', encode(Concept("unicorn")), None])
-async def test_an_unusable_reply_is_mended_once(
-    server: ScriptedServer, llm: ChatOpenAI, read: Read, method: str, reply: str | None
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        (says("I would rather not say"), ""),
+        (says('{"nodes": 5}'), ""),
+        (says(encode(reply_of(Concept("unicorn")))), "unicorn"),
+        (says(None), ""),
+        (says(None, refusal="I cannot"), "I cannot"),
+        (says('{"alternatives": [', finish="length"), ""),
+        (status(500), "500"),
+        (status(401), "401"),
+        (Hang(0.6), "Timeout"),
+    ],
+)
+async def test_every_failure_leads_to_the_grammar(
+    server: ScriptedServer, base_url: str, read: Read, fault: Fault, why: str
 ) -> None:
-    server.fails(TEXT, [says(reply)])
-    server.knows({TEXT: TREE})
-    answer = await read(query_parser_chain(llm, method=method), TEXT)
-    assert (answer.query, answer.error) == (TREE, None)
-    assert "cannot be used" in server.requests[1]["messages"][-1]["content"]
-    server.fails(TEXT, [says(reply), says(reply)])
-    with pytest.raises(ParserOutputError) as caught:
-        await read(query_parser_chain(llm, method=method, on_error="raise"), TEXT)
-    assert caught.value.attempts == 2
-
-
-async def test_faults_lead_to_the_declared_policy(server: ScriptedServer, llm: ChatOpenAI, read: Read) -> None:
-    server.fails(TEXT, [status(500), status(401), status(503), status(503)])
-    answer = await read(query_parser_chain(llm), TEXT)
+    server.fails(TEXT, [fault])
+    llm = ChatOpenAI(model="m", base_url=base_url, api_key="k", max_retries=0, timeout=0.3)  # type: ignore[arg-type]
+    answer = await read(query_parser_chain(llm, method="json_schema"), TEXT)
     assert (answer.query, answer.parser) == (parse(TEXT), "grammar")
-    assert "500" in (answer.error or "")
-    answer = await read(query_parser_chain(llm, on_error="holistic"), TEXT)
-    assert (answer.query, answer.parser) == (Concept(TEXT), "holistic")
-    patience = Patience(max_retries=1, first_wait=0.01)
-    with pytest.raises(ParserUnavailable) as caught:
-        await read(query_parser_chain(llm, on_error="raise", patience=patience), TEXT)
-    assert (caught.value.attempts, caught.value.retryable) == (2, True)
+    assert why in (answer.error or "nothing")
+    assert "langchain:m gave no usable answer; read by grammar instead" in answer.notes
 
 
-async def test_refusal_and_truncation(server: ScriptedServer, llm: ChatOpenAI, read: Read) -> None:
-    server.fails(TEXT, [says(None, refusal="I cannot"), says('{"nodes": [', finish="length")] * 2)
-    for why in ("I cannot", ""):
-        answer = await read(query_parser_chain(llm), TEXT)
-        assert answer.parser == "grammar"
-        assert why in (answer.error or "")
+class Scripted(FakeMessagesListChatModel):
+    """Says what it is told to, and accepts tools."""
 
+    model_id: str = "scripted"
 
-async def test_an_async_model_that_hangs_is_left_in_time(server: ScriptedServer, llm: ChatOpenAI) -> None:
-    server.fails(TEXT, [Hang(3)])
-    chain = query_parser_chain(llm, patience=Patience(timeout=0.3, max_retries=0))
-    assert "TimeoutError" in ((await asyncio.wait_for(chain.aread(TEXT), 2)).error or "")
-
-
-async def test_without_a_connection_patience_decides(read: Read) -> None:
-    llm = ChatOpenAI(model="m", base_url="http://127.0.0.1:9/v1", api_key="k", max_retries=0)  # type: ignore[arg-type]
-    chain = query_parser_chain(llm, on_error="raise", patience=Patience(max_retries=2, first_wait=0.01))
-    with pytest.raises(ParserUnavailable, match="ConnectionRefusedError") as caught:
-        await read(chain, TEXT)
-    assert (caught.value.attempts, caught.value.retryable) == (3, True)
-
-
-@pytest.mark.parametrize(("finish", "requests"), [("length", 2), ("content_filter", 1)])
-async def test_a_reply_that_ended_badly_is_an_unusable_reply(
-    server: ScriptedServer, llm: ChatOpenAI, read: Read, finish: str, requests: int
-) -> None:
-    server.fails(TEXT, [says('{"nodes": [', finish=finish)] * 2)
-    with pytest.raises(ParserOutputError, match=r"cut off|content filter"):
-        await read(query_parser_chain(llm, method="json_schema", on_error="raise"), TEXT)
-    assert server.asked[TEXT] == requests
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+        return self
 
 
 def _model(**options: Any) -> ChatOpenAI:
@@ -139,15 +93,6 @@ def _model(**options: Any) -> ChatOpenAI:
 
 def _deployment(name: str) -> AzureChatOpenAI:
     return AzureChatOpenAI(azure_deployment=name, azure_endpoint="https://a", api_version="1", api_key="k")  # type: ignore[arg-type]
-
-
-class Named(FakeMessagesListChatModel):
-    """A model whose name is an id."""
-
-    model_id: str
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        return self
 
 
 def test_models_that_may_answer_differently_share_no_memory() -> None:
@@ -160,35 +105,22 @@ def test_models_that_may_answer_differently_share_no_memory() -> None:
         query_parser_chain(_model(base_url="http://two/v1").bind(seed=1)),  # type: ignore[arg-type]
         query_parser_chain(_deployment("large")),
         query_parser_chain(_deployment("small")),
-        query_parser_chain(Named(model_id="a", responses=[])),
-        query_parser_chain(Named(model_id="b", responses=[])),
+        query_parser_chain(Scripted(model_id="a", responses=[])),
+        query_parser_chain(Scripted(model_id="b", responses=[])),
     ]
     assert len({base, *(other.fingerprint for other in others)}) == 10
     same = _model(api_key="other", timeout=3, max_retries=7, tags=["mine"], metadata={"run": "1"})
     assert query_parser_chain(same).fingerprint == base
 
 
-class Scripted(FakeMessagesListChatModel):
-    """Says what it is told to, and accepts tools."""
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        return self
-
-
 def calls(tree: Query) -> AIMessage:
-    return AIMessage("", tool_calls=[{"name": "WireQuery", "args": json.loads(encode(tree)), "id": "1"}])
+    return AIMessage("", tool_calls=[{"name": "QueryLogic", "args": json.loads(encode(reply_of(tree))), "id": "1"}])
 
 
-def test_a_model_that_makes_no_call_gives_none_and_none_is_handled() -> None:
-    chain = query_parser_chain(Scripted(responses=[AIMessage("umbrella, no person")]))
-    answer = chain.read(TEXT)
-    assert (answer.query, answer.parser) == (parse(TEXT), "grammar")
+def test_another_parser_answers_instead_of_a_model_that_makes_no_call() -> None:
+    answer = query_parser_chain(Scripted(responses=[AIMessage("no person")]), fallback=Concept).read(TEXT)
+    assert answer.query == Concept(TEXT)
     assert "no structured reply" in (answer.error or "")
-
-
-def test_a_call_with_wrong_arguments_is_told_to_the_model() -> None:
-    wrong = AIMessage("", tool_calls=[{"name": "WireQuery", "args": {"nodes": 5}, "id": "1"}])
-    assert query_parser_chain(Scripted(responses=[wrong, calls(TREE)]), on_error="raise").invoke(TEXT) == TREE
 
 
 def test_a_model_without_structured_output_is_refused() -> None:

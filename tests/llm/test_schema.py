@@ -1,165 +1,116 @@
-"""The wire form: any tree fits, whatever is no tree is refused with a reason."""
+"""The form of a reply: what is decoded, what is refused, and that trees survive the way there and back."""
 
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lcse_plugins.errors import ParserOutputError, QueryTooComplex
-from lcse_plugins.parsing.llm.schema import (
-    MAX_CONCEPT,
-    MAX_WIRE_NODES,
-    WireFlat,
-    WireQuery,
-    decode,
-    encode,
-    from_wire,
-    to_wire,
-    wire_schema,
-)
-from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, to_flat
-from tests.strategies import trees
+from lcse_plugins.parsing.llm.schema import SCHEMA, Alternative, decode, encode, reply_of, tree_of, unbounded
+from lcse_plugins.query import And, Concept, Not, Or, Query, canonical, concepts, format_query
 
-DOG, CAT = Concept("dog"), Concept("cat")
+A, B, C, D = (Concept(name) for name in "abcd")
 
 
-def node(id: Any, op: str = "concept", text: Any = "", children: Any = ()) -> dict[str, Any]:
-    return {"id": id, "op": op, "text": text, "children": list(children)}
-
-
-def reply(*nodes: dict[str, Any]) -> str:
-    return json.dumps({"nodes": nodes})
-
-
-@settings(deadline=None)
-@given(trees(max_leaves=12))
-def test_a_tree_survives_the_wire(query: Query) -> None:
-    if query.size <= MAX_WIRE_NODES:
-        assert decode(encode(query)) == decode(to_wire(query)) == from_wire(to_wire(query)) == query
-
-
-def test_nodes_may_come_in_any_order() -> None:
-    assert decode(reply(node(7, text="dog"), node(3, "not", children=[7]))) == Not(DOG)
+def one(**parts: Any) -> dict[str, Any]:
+    return {"alternatives": [parts]}
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("data", "tree"),
     [
-        ("", "not JSON"),
-        ("dog", "not JSON"),
-        ("[" * 100_000, "not JSON"),
-        ("[]", "the reply: "),
-        ("null", "the reply: "),
-        ("{}", "nodes: Field required"),
-        (reply(), "0 nodes"),
-        (reply(node(0, "xor", children=[1]), node(1, text="dog")), "nodes.0.op"),
-        (reply(node("0", text="dog")), "nodes.0.id"),
-        (reply(node(0, text=5)), "nodes.0.text"),
-        (reply({**node(0, text="dog"), "why": "because"}), "nodes.0.why"),
-        (reply(node(0, text="  ")), "without text"),
-        (reply(node(0, text="x" * (MAX_CONCEPT + 1))), "longer than"),
-        (reply(node(0, text="dog", children=[1]), node(1, text="cat")), "cannot have children"),
-        (reply(node(0, "not", children=[1, 2]), node(1, text="dog"), node(2, text="cat")), "exactly one child"),
-        (reply(node(0, "and")), "needs children"),
-        (reply(node(0, "and", text="dog", children=[1]), node(1, text="cat")), "cannot have text"),
-        (reply(node(0, "and", children=[1, 9]), node(1, text="dog")), "child 9 that is not in the list"),
-        (reply(node(0, text="dog"), node(0, text="cat")), "share a number"),
-        (reply(node(0, text="dog"), node(1, text="cat")), "2 nodes have no parent"),
-        (reply(node(0, "and", children=[1, 1]), node(1, text="dog")), "more than one parent"),
-        (reply(node(0, "not", children=[0])), "circle"),
-        (reply(node(0, text="dog"), node(1, "not", children=[2]), node(2, "not", children=[1])), "apart from the root"),
-        (reply(*(node(i, text="dog") for i in range(MAX_WIRE_NODES + 1))), "nodes; it needs"),
-        ('{"concepts": [], "operator": "AND"}', "at least one child"),
-        ('{"concepts": [{"text": "dog", "is_negated": 1}], "operator": "SINGLE"}', "is_negated"),
+        (one(must=[["bus", "truck"], ["tree"]], must_not=["car"]), '("bus" OR "truck") AND "tree" AND NOT "car"'),
+        (one(must=["dog"], must_not=[]), '"dog"'),
+        (one(must=[[]], must_not=["cat"]), 'NOT "cat"'),
+        (one(must_not=["cat"]), 'NOT "cat"'),
+        ({"alternatives": [{"must": [["a"]]}, {"must": [["b"]], "must_not": ["c"]}]}, '"a" OR ("b" AND NOT "c")'),
+        (one(must=[["  red\n car "]]), '"red car"'),
     ],
 )
-def test_what_is_no_tree_is_refused_with_the_reason(text: str, complaint: str) -> None:
-    with pytest.raises(ParserOutputError, match=complaint) as caught:
-        decode(text)
-    assert caught.value.reply == text
-
-
-def test_nodes_that_are_no_tree_are_refused_with_their_text() -> None:
-    wire = WireQuery(nodes=[])
-    with pytest.raises(ParserOutputError, match="0 nodes") as caught:
-        decode(wire)
-    assert caught.value.reply == wire.model_dump_json()
-
-
-@settings(deadline=None)
-@given(
-    st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers(-2, 5)
-        | st.text(max_size=5)
-        | st.sampled_from(["concept", "not", "and"]),
-        lambda inner: (
-            st.lists(inner, max_size=4)
-            | st.dictionaries(st.sampled_from(["nodes", "id", "op", "text", "children", "concepts"]), inner)
-        ),
-        max_leaves=20,
-    )
-)
-def test_any_json_gives_a_tree_or_the_one_error(data: Any) -> None:
-    with suppress(ParserOutputError):
-        assert isinstance(decode(json.dumps(data)), And | Concept | Not | Or | Plain)
+def test_replies_are_read(data: dict[str, Any], tree: str) -> None:
+    assert format_query(tree_of(decode(data))) == tree
+    assert decode(f"Sure!\n```json\n{json.dumps(data)}\n```") == decode(data)
 
 
 @pytest.mark.parametrize(
-    "wrapped",
+    "reply",
     [
-        "```json\n{}\n```",
-        "```JSON\n{}\n```",
-        "```\n{}```",
-        "Here is the tree {{as asked}}:\n```json\n{}\n```\nHope this helps.",
-        "<think>\nA dog {{or}} so?\n</think>\n\n{}",
-        "it is a dog</think>```json\n{}\n```",
-        "\ufeff{}",
-        "{}\n\nDone.",
-        "Sure: {}",
+        "",
+        "no",
+        "{",
+        "[" * 100_000,
+        '{"a":' * 100_000 + "}",
+        {},
+        {"alternatives": []},
+        {"alternatives": "dog"},
+        {"alternatives": ["dog"]},
+        {"alternatives": [{}]},
+        {"alternatives": [{"must": [["a"]]}] * 9},
+        one(must=[], must_not=[]),
+        one(must="dog"),
+        one(must=[[1]]),
+        one(must=[[" "]]),
+        one(must=[["x" * 201]]),
+        one(must=[["a"]] * 17),
+        one(must_not=[["a"]]),
     ],
 )
-def test_json_is_found_among_other_words(wrapped: str) -> None:
-    assert decode(wrapped.format(encode(DOG))) == DOG
+def test_what_is_not_of_the_form_is_refused(reply: Any) -> None:
+    with pytest.raises(ParserOutputError):
+        decode(reply)
 
 
-def test_of_two_objects_none_is_chosen() -> None:
-    with pytest.raises(ParserOutputError, match="not JSON"):
-        decode(f"{encode(DOG)}\n{encode(CAT)}")
+TREES = st.recursive(
+    st.sampled_from([A, B, C, D]),
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(lambda parts: And(tuple(parts)), st.lists(inner, min_size=2, max_size=3)),
+        st.builds(lambda parts: Or(tuple(parts)), st.lists(inner, min_size=2, max_size=3)),
+    ),
+    max_leaves=6,
+)
 
 
-def test_marks_inside_a_concept_are_only_text() -> None:
-    odd = Concept("a sign </think> ```json {} ```")
-    assert decode(encode(odd)) == odd
+def holds(query: Query, seen: dict[str, bool]) -> bool:
+    match query:
+        case Concept(text):
+            return seen[text]
+        case Not(child):
+            return not holds(child, seen)
+        case And(children):
+            return all(holds(child, seen) for child in children)
+        case Or(children):
+            return any(holds(child, seen) for child in children)
+    raise AssertionError(query)
 
 
-def test_a_tree_too_large_for_a_reply_is_refused() -> None:
-    with pytest.raises(QueryTooComplex, match="nodes"):
-        encode(And(tuple(Concept(f"thing {i}") for i in range(MAX_WIRE_NODES))))
-    with pytest.raises(QueryTooComplex, match="characters"):
-        encode(Concept("x" * (MAX_CONCEPT + 1)))
+@given(TREES)
+def test_any_tree_multiplies_out_to_the_same_meaning(query: Query) -> None:
+    try:
+        reply = reply_of(query)
+    except QueryTooComplex:
+        return
+    assert decode(encode(reply)) == reply
+    names = concepts(canonical(query))
+    for values in product([False, True], repeat=len(names)):
+        seen = dict(zip(names, values, strict=True))
+        assert holds(tree_of(reply), seen) == holds(query, seen)
+    assert len(reply_of(tree_of(reply))) <= len(reply)
 
 
-@pytest.mark.parametrize("query", [DOG, Not(DOG), DOG & ~CAT, DOG | CAT])
-def test_the_flat_form_is_carried_both_ways(query: Query) -> None:
-    flat = WireFlat.model_validate(to_flat(query))
-    assert canonical(flat.to_query()) == canonical(query)
-    assert decode(flat.model_dump_json()) == flat.to_query()
+def test_there_is_a_bound() -> None:
+    pairs = [Or((And((Concept(f"a{i}"), Concept(f"b{i}"))), Concept(f"c{i}"))) for i in range(4)]
+    with pytest.raises(QueryTooComplex, match="more than 8 alternatives"):
+        reply_of(And(tuple(pairs)))
+    assert reply_of(~(A | B)) == (Alternative((), ("a", "b")),)
 
 
-@pytest.mark.parametrize("bounded", [True, False])
-def test_the_schema_is_what_strict_modes_accept(bounded: bool) -> None:
-    schema = wire_schema(bounded=bounded)
-    text = json.dumps(schema)
-    assert "$ref" not in text
-    assert "$defs" not in text
-    for part in (schema, schema["properties"]["nodes"]["items"]):
-        assert part["additionalProperties"] is False
-        assert set(part["required"]) == set(part["properties"])
-    assert ("maxItems" in text and "maxLength" in text) is bounded
+def test_the_schema_without_limits_says_the_same_otherwise() -> None:
+    assert "maxItems" in json.dumps(SCHEMA)
+    assert "max" not in json.dumps(unbounded())
+    assert unbounded()["required"] == SCHEMA["required"]

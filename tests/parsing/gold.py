@@ -1,36 +1,38 @@
-"""Reading the lists of queries (`queries.txt`, `misread.txt`, `doubtful.txt`, `afresh.txt`) and their compact trees."""
+"""The lists of queries and their compact trees, and the judge: how right is a reading?"""
 
 from __future__ import annotations
 
-import hashlib
 import re
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, leaves
+from lcse_plugins.parsing.result import Parse
+from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical, is_constrained, leaves, ordered
 
-QUERIES = Path(__file__).with_name("queries.txt")
-MISREAD = Path(__file__).with_name("misread.txt")
-DOUBTFUL = Path(__file__).with_name("doubtful.txt")
-AFRESH = Path(__file__).with_name("afresh.txt")
+HERE = Path(__file__).parent
 _TOKEN = re.compile(r"`([^`]*)`|([&|;!()])|([^&|;!()`]+)")
 
 
 class Example(NamedTuple):
-    """A query, and how a careful person reads it."""
+    """A query, the ways in which a careful person reads it, and the family it belongs to."""
 
     text: str
-    gold: Query
-
-    @property
-    def set_aside(self) -> bool:
-        """Whether it belongs to the half that nobody looks at while tuning."""
-        return hashlib.sha256(self.text.encode()).digest()[0] % 2 == 1
+    golds: tuple[Query, ...]
+    family: str
 
 
-def read_examples(path: Path = QUERIES) -> list[Example]:
-    lines = [line for line in path.read_text("utf-8").splitlines() if line.strip() and not line.startswith("# ")]
-    return [Example(text, read_tree(tree)) for text, tree in (line.split(" => ") for line in lines)]
+def read_examples(name: str) -> list[Example]:
+    """The examples of a list: `query => tree`, or `query => tree => other tree` where both are right."""
+    found: list[Example] = []
+    family = ""
+    for line in (HERE / name).read_text("utf-8").splitlines():
+        if line.startswith("# -- "):
+            family = line[5:]
+        elif line.strip() and not line.startswith("# "):
+            text, *trees = line.split(" => ")
+            found.append(Example(text.replace("\\n", "\n"), tuple(map(read_tree, trees)), family))
+    return found
 
 
 def read_tree(text: str) -> Query:
@@ -75,6 +77,51 @@ def read_tree(text: str) -> Query:
     return tree
 
 
+# ------------------------------------------------------------------------------------------------- the judge
+
+VERDICTS = ("right", "harmless", "wrong structure", "wrong sign")
+
+
+def judge(example: Example, parse: Parse) -> str:
+    """How right a reading is, by the gold tree that it comes closest to."""
+    return min((_verdict(gold, parse.query) for gold in example.golds), key=VERDICTS.index)
+
+
+def _verdict(gold: Query, got: Query) -> str:
+    if _same(gold) == _same(got):
+        return "right"
+    if not is_constrained(got):
+        return "right" if not is_constrained(gold) else "harmless"
+    if wrong_sign(gold, got):
+        return "wrong sign"
+    wanted, unwanted = _by_sign(gold)
+    got_wanted, got_unwanted = _by_sign(got)
+    less = got_wanted <= wanted and got_unwanted <= unwanted and _operators(got) <= _operators(gold)
+    return "harmless" if less and is_constrained(gold) else "wrong structure"
+
+
+def _same(query: Query) -> Query:
+    """The tree with its texts in lower case, without punctuation, articles and `there is`."""
+    match query:
+        case Concept(text):
+            words = [word for word in _WORD.findall(text.lower()) if word not in ("a", "an", "the")]
+            return Concept(" ".join(words) or text)
+        case Not(child):
+            return ordered(canonical(Not(_same(child))))
+        case And(children) | Or(children) | Plain(children):
+            return ordered(canonical(type(query)(tuple(map(_same, children)))))
+
+
+def _operators(query: Query) -> set[type]:
+    match query:
+        case And(children) | Or(children):
+            return {type(query)}.union(*map(_operators, children))
+        case Plain(children):
+            return set().union(*map(_operators, children))
+        case _:
+            return set()
+
+
 def wrong_sign(gold: Query, got: Query) -> set[str]:
     """Words that one tree only affirms and the other only negates: the costly kind of mistake."""
     affirmed, negated = _by_sign(gold)
@@ -85,12 +132,21 @@ def wrong_sign(gold: Query, got: Query) -> set[str]:
 
 
 def _by_sign(query: Query) -> tuple[set[str], set[str]]:
+    """The words of what is affirmed and of what is negated; a concept with a cue in it says neither."""
     affirmed: set[str] = set()
     negated: set[str] = set()
     for concept, is_negated in leaves(canonical(query)):
-        (negated if is_negated else affirmed).update(_CONTENT.findall(concept.text.lower()))
+        words = set(_WORD.findall(concept.text.lower()))
+        if not words & _CUES:
+            (negated if is_negated else affirmed).update(words)
     return affirmed - _SMALL, negated - _SMALL
 
 
-_CONTENT = re.compile(r"[^\W_]{2,}")
-_SMALL = set("an the of in on at and or is are it with to no not some any any for".split())
+def table(examples: list[Example], read: dict[str, Parse]) -> Counter[tuple[str, bool]]:
+    """How many readings are of each verdict, by whether the parser was sure."""
+    return Counter((judge(example, read[example.text]), read[example.text].sure) for example in examples)
+
+
+_WORD = re.compile(r"[^\W_]+")
+_SMALL = set("a an the of in on at and or is are it with to some any for by from its their his her that who".split())
+_CUES = {"no", "not", "without"}

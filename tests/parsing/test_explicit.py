@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lcse_plugins import And, Concept, Not, Or, Plain, Query, parse
+from lcse_plugins import And, Concept, Not, Or, Query, parse
 from lcse_plugins.errors import QuerySyntaxError, QueryTooComplex
 from lcse_plugins.parsing import is_explicit
+from lcse_plugins.query import Plain
 
 cat, dog, bird = Concept("cat"), Concept("dog"), Concept("bird")
 
@@ -66,15 +67,12 @@ def test_leaves_english_alone(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "offset", "expected", "found"),
     [
-        ("cat AND", 7, "a term", ""),
-        ("AND cat", 0, "a term", "AND"),
         ("cat OR OR dog", 7, "a term", "OR"),
         ("(cat OR dog", 11, ")", ""),
         ("cat AND dog)", 11, "the end", ")"),
         ("cat AND ()", 9, "a term", ")"),
         ('cat AND "dog', 8, "quotation mark", ""),
         ('cat AND ""', 9, "quotation marks", '"'),
-        ("NOT", 3, "a term", ""),
     ],
 )
 def test_a_fault_is_pointed_at(text: str, offset: int, expected: str, found: str) -> None:
@@ -86,6 +84,35 @@ def test_a_fault_is_pointed_at(text: str, offset: int, expected: str, found: str
     line, caret = str(error).splitlines()[-2:]
     assert caret.index("^") - 2 == offset
     assert line.strip() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("dog AND", dog),
+        ("AND cat", cat),
+        ("NOT", Concept("NOT")),
+        ("()", Concept("()")),
+        ("OR gate", Concept("OR gate")),
+        ("an AND gate", Concept("AND gate")),
+        ("a street in Portland, OR", Concept("street in Portland, OR")),
+        ("Portland OR skyline", Concept("Portland OR skyline")),
+        ('dog "', dog),
+    ],
+)
+def test_natural_text_never_raises(text: str, tree: Query) -> None:
+    assert parse(text) == tree
+
+
+def test_what_is_not_quite_in_the_language_is_noted() -> None:
+    assert not parse.read("dog AND").sure
+    assert parse.read("dog AND").notes
+    assert not parse.read("Portland OR skyline").sure
+
+
+def test_letters_are_concepts() -> None:
+    a, b, c = map(Concept, "ABC")
+    assert parse("A OR B AND NOT C") == Or((a, And((b, Not(c)))))
 
 
 def test_too_deep_is_an_error_of_its_own() -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from lcse_plugins import And, Concept, LcseError, Not, Or, Plain, Query, canonical, format_query, parse
+from lcse_plugins import And, Concept, LcseError, Not, Or, Query, canonical, format_query, parse
 from lcse_plugins.errors import QueryTooComplex
 from lcse_plugins.parsing import GrammarParser
-from lcse_plugins.query import MAX_TEXT, concepts
+from lcse_plugins.query import MAX_TEXT, Plain, concepts
 
 PIECES = [
     "no ", "not ", "without ", "a dog ", "cats ", "or ", "and ", "but ", ", ", "either ", "neither ", "nor ", "both ",

@@ -1,24 +1,19 @@
-"""Where the Qdrant tests run: local mode, the embedded engine, the engine behind a real HTTP client, a live server."""
+"""What the Qdrant tests search: pictures of a few words, queries over them, and the true answers."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import pytest
+from numpy.typing import NDArray
 from qdrant_client import QdrantClient, models
-from qdrant_lcse.embedded import EmbeddedClient
+from qdrant_lcse import Hits
 
-from lcse_plugins import And, Concept, LogicScorer, Or, Plain, Query
-from lcse_plugins.encoders import FloatArray
+from lcse_plugins import And, Concept, LogicScorer, Or, Query, VectorPool
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.query import Plain
 from lcse_plugins.testing import ToyEncoder
-
-Client: TypeAlias = QdrantClient | EmbeddedClient
-MakeClient: TypeAlias = Callable[[], Client]
 
 WORDS = ("umbrella", "person", "dog", "car", "bench", "street", "cat", "sofa")
 UMBRELLA, PERSON, DOG, CAR = (Concept(word) for word in WORDS[:4])
@@ -28,20 +23,16 @@ OPERATORS: dict[str, Query] = {
     "OR": UMBRELLA | PERSON,
     "BUT NOT": UMBRELLA & ~PERSON,
     "NEITHER": ~UMBRELLA & ~PERSON,
+    "OR NOT": UMBRELLA | ~PERSON,
     "NESTED": (UMBRELLA & ~PERSON) | (DOG & ~CAR),
+    "DEEP": UMBRELLA & (PERSON | DOG) & ~CAR,
     "PLAIN": Plain((UMBRELLA, DOG)),
 }
 ENCODER = ToyEncoder(dimension=48)
 SCORER = LogicScorer(ENCODER)
+PAPER = LogicScorer(ENCODER, mode="lcse")
 INT8 = models.ScalarQuantization(scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True))
-
-SERVER = pytest.param(
-    "server",
-    marks=[
-        pytest.mark.qdrant_server,
-        pytest.mark.skipif("QDRANT_URL" not in os.environ, reason="name a live Qdrant server in QDRANT_URL"),
-    ],
-)
+TENANTS = 7
 
 
 def image_vectors(n: int, *, seed: int = 0) -> FloatArray:
@@ -67,52 +58,58 @@ def random_trees(n: int, *, seed: int = 0) -> list[Query]:
     return [grow(int(rng.integers(1, 4))) for _ in range(n)]
 
 
-@contextmanager
-def opened(backend: str, folder: Path) -> Iterator[Client]:
-    """A client of the named backend."""
-    client: Client
-    if backend == "local":
-        client = QdrantClient(":memory:")
-    elif backend == "engine":
-        client = EmbeddedClient(folder)
-    else:
-        client = QdrantClient(url=os.environ["QDRANT_URL"], api_key=os.environ.get("QDRANT_API_KEY"), timeout=60)
-    try:
-        yield client
-    finally:
-        client.close()
+def tenant(number: int) -> models.Filter:
+    """Only the points of one tenant."""
+    return models.Filter(must=[models.FieldCondition(key="tenant", match=models.MatchValue(value=number))])
 
 
 def fill(
-    client: Client,
+    client: QdrantClient,
     name: str,
     vectors: FloatArray,
     *,
     distance: models.Distance = models.Distance.COSINE,
     ids: Sequence[Any] | None = None,
-    vector_name: str | None = None,
-    quantised: bool = False,
+    using: str | None = None,
+    indexed: bool = False,
+    **options: Any,
 ) -> None:
-    """A fresh collection of the vectors, indexed where the backend can."""
+    """A fresh collection of the vectors; where `indexed`, once HNSW covers it."""
     if client.collection_exists(name):
         client.delete_collection(name)
     params = models.VectorParams(size=vectors.shape[1], distance=distance)
-    client.create_collection(
-        name,
-        vectors_config={vector_name: params} if vector_name else params,
-        quantization_config=INT8 if quantised else None,
-        optimizers_config=models.OptimizersConfigDiff(default_segment_number=1, indexing_threshold=100),
-    )
+    if indexed:
+        options["optimizers_config"] = models.OptimizersConfigDiff(default_segment_number=2, indexing_threshold=100)
+    client.create_collection(name, vectors_config={using: params} if using else params, **options)
     for start in range(0, len(vectors), 500):
         rows = range(start, min(start + 500, len(vectors)))
         points = [
             models.PointStruct(
                 id=ids[i] if ids else i,
-                vector={vector_name: vectors[i].tolist()} if vector_name else vectors[i].tolist(),
-                payload={"place": i, "tenant": i % 7},
+                vector={using: vectors[i].tolist()} if using else vectors[i].tolist(),
+                payload={"place": i, "tenant": i % TENANTS},
             )
             for i in rows
         ]
         client.upsert(name, points, wait=True)
-    if isinstance(client, EmbeddedClient):
-        client.optimize(name)
+
+
+def assert_top(
+    hits: Hits,
+    query: Query,
+    vectors: FloatArray,
+    *,
+    scorer: LogicScorer = SCORER,
+    places: NDArray[np.intp] | None = None,
+    limit: int = 10,
+    **options: Any,
+) -> None:
+    """The hits are the exhaustive top of the core: the same scores, and the same points where scores differ."""
+    encoded = scorer.encode(query)
+    best, scores = VectorPool(vectors if places is None else vectors[places]).top(encoded, limit=limit, **options)
+    best = best if places is None else places[best]
+    found = [point.score for point in hits.points]
+    np.testing.assert_allclose(found, scores, atol=1e-5)
+    apart = np.abs(np.diff(scores)) > 2e-5
+    clear = np.concatenate([[True], apart]) & np.concatenate([apart, [False]]) if len(scores) else np.array([], bool)
+    assert np.array_equal(np.array([point.id for point in hits.points])[clear], best[clear])

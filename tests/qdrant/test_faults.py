@@ -1,173 +1,90 @@
-"""Over the wire and under stress: right answers, or errors that say what to do."""
+"""Errors of Qdrant as the two kinds a caller can act on, in one line each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from threading import Event
+import socket
 from typing import Any
 
-import numpy as np
 import pytest
-from qdrant_client import AsyncQdrantClient, QdrantClient, models
-from qdrant_lcse import AsyncLogicSearch, Hits, LogicSearch
-from qdrant_lcse.embedded import EmbeddedClient
+from httpx import Headers
+from qdrant_client import QdrantClient
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+from qdrant_lcse import LogicSearch
+from qdrant_lcse.faults import translate_fault
 
-from lcse_plugins import VectorPool
-from lcse_plugins.errors import CollectionError, SearchUnavailable
-from tests.qdrant.data import OPERATORS, SCORER, Client, fill, image_vectors
-from tests.qdrant.served import Engine, served
-
-VECTORS = image_vectors(300)
-EXECUTIONS = ["client", "nested", "two-trip"]
-BUT_NOT = OPERATORS["BUT NOT"]
+from lcse_plugins.errors import CollectionError, InvalidOption, SearchUnavailable
+from tests.qdrant.data import SCORER
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    with EmbeddedClient(tmp_path) as client:
-        fill(client, "photos", VECTORS)
-        with served(client) as running:
-            yield running
+class _Code:
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
-@pytest.fixture
-def remote(engine: Engine) -> Iterator[QdrantClient]:
-    client = QdrantClient(url=engine.url, check_compatibility=False, timeout=5)
-    yield client
-    client.close()
+class GrpcError(Exception):
+    """As grpc raises it: a code, and details."""
+
+    def __init__(self, name: str, details: str = "told\nin lines") -> None:
+        super().__init__(f"<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.{name}\n>")
+        self._name, self._details = name, details
+
+    def code(self) -> Any:
+        return _Code(self._name)
+
+    def details(self) -> str:
+        return self._details
 
 
-def assert_true_scores(hits: Hits) -> None:
-    encoded = SCORER.encode(hits.parse.query)
-    scores, _ = encoded.score_similarities(VECTORS[[int(p.id) for p in hits.points]] @ encoded.matrix.T)
-    np.testing.assert_allclose([point.score for point in hits.points], scores, atol=1e-5)
+def rest(status: int, content: bytes = b'{"status": {"error": "Not found: Collection\\n`photos`"}}') -> Exception:
+    return UnexpectedResponse(status, "why", content, Headers())
 
 
-@pytest.mark.parametrize("execution", EXECUTIONS)
-def test_requests_survive_the_wire(engine: Engine, remote: QdrantClient, execution: Any) -> None:
-    search = LogicSearch(remote, "photos", SCORER, execution=execution)
-    for name, query in OPERATORS.items():
-        hits = search.query(query, limit=5, candidates=12 * 301, exact=True)
-        best, _ = VectorPool(VECTORS).top(SCORER.encode(query), limit=5)
-        assert [point.id for point in hits] == best.tolist(), name
-        assert hits.exact
-        assert hits.points[0].payload == {"place": best[0], "tenant": best[0] % 7}
-
-
-@pytest.mark.parametrize(("candidates", "execution"), [(1000, "nested"), (5000, "two-trip")])
-def test_auto_saves_a_round_trip_where_nesting_is_small(
-    engine: Engine, remote: QdrantClient, candidates: int, execution: str
-) -> None:
-    assert LogicSearch(remote, "photos", SCORER).query(BUT_NOT, candidates=candidates).execution == execution
-
-
-@pytest.mark.parametrize(("execution", "trips"), [("nested", 1), ("two-trip", 2), ("client", 2)])
-def test_round_trips(engine: Engine, remote: QdrantClient, execution: Any, trips: int) -> None:
-    search = LogicSearch(remote, "photos", SCORER, execution=execution)
-    search.query(BUT_NOT)
-    engine.asked.clear()
-    search.query_batch([BUT_NOT, OPERATORS["OR"], OPERATORS["NESTED"]])
-    assert len(engine.asked) == trips
-
-
-async def test_the_asynchronous_client_over_the_wire(engine: Engine) -> None:
-    client = AsyncQdrantClient(url=engine.url, check_compatibility=False)
-    hits = await AsyncLogicSearch(client, "photos", SCORER).query(BUT_NOT)
-    assert hits.execution == "nested"
-    assert_true_scores(hits)
-    engine.status = 503
-    with pytest.raises(SearchUnavailable):
-        await AsyncLogicSearch(client, "photos", SCORER).query(BUT_NOT)
-    await client.close()
-
-
-def test_a_server_that_does_not_answer_in_time(engine: Engine) -> None:
-    client = QdrantClient(url=engine.url, check_compatibility=False, timeout=1)
-    search = LogicSearch(client, "photos", SCORER)
-    search.query(BUT_NOT)
-    engine.delay = 1.5
-    with pytest.raises(SearchUnavailable, match="did not answer"):
-        search.query(BUT_NOT)
-    engine.delay = 0.0
-    assert_true_scores(search.query(BUT_NOT))
-    client.close()
+REFUSALS = [rest(status) for status in (400, 401, 403, 404, 422)] + [
+    GrpcError(name) for name in ("UNAUTHENTICATED", "PERMISSION_DENIED", "NOT_FOUND", "INVALID_ARGUMENT")
+]
+OUTAGES: list[Exception] = [
+    *(rest(status) for status in (408, 429, 500, 503)),
+    *(GrpcError(name) for name in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "RESOURCE_EXHAUSTED")),
+    ResponseHandlingException(ConnectionRefusedError("nobody\nthere")),
+    TimeoutError("too late"),
+    OSError("no route"),
+    RuntimeError("anything else"),
+]
 
 
 @pytest.mark.parametrize(
-    ("status", "fault"),
-    [
-        (500, SearchUnavailable),
-        (503, SearchUnavailable),
-        (429, SearchUnavailable),
-        (409, SearchUnavailable),
-        (400, CollectionError),
-    ],
+    ("error", "kind"),
+    [*((error, CollectionError) for error in REFUSALS), *((error, SearchUnavailable) for error in OUTAGES)],
+    ids=repr,
 )
-def test_statuses(engine: Engine, remote: QdrantClient, status: int, fault: type[Exception]) -> None:
-    search = LogicSearch(remote, "photos", SCORER)
-    search.query(BUT_NOT)
-    engine.status = status
-    with pytest.raises(fault) as caught:
-        search.query(BUT_NOT)
-    assert "photos" in str(caught.value)
-    assert caught.value.__cause__ is not None
+def test_each_fault_is_of_one_kind_and_one_line(error: Exception, kind: type[Exception]) -> None:
+    fault = translate_fault(error, collection="photos")
+    assert type(fault) is kind
+    assert fault.__cause__ is error
+    assert "photos" in str(fault)
+    assert "\n" not in str(fault)
+    assert len(str(fault)) < 500
 
 
-def test_nobody_there() -> None:
-    client = QdrantClient(url="http://127.0.0.1:9", check_compatibility=False)
-    with pytest.raises(SearchUnavailable):
-        LogicSearch(client, "photos", SCORER).query(BUT_NOT)
-    client.close()
+def test_the_servers_own_words_are_told() -> None:
+    assert str(translate_fault(rest(404), collection="photos")).endswith("(404: Not found: Collection `photos`)")
+    assert "<html> " in str(translate_fault(rest(502, b"<html>\n" + b"x" * 1000), collection="photos"))
+    assert "(UNAUTHENTICATED: told in lines)" in str(translate_fault(GrpcError("UNAUTHENTICATED"), collection="a"))
 
 
-def test_the_collection_vanishes(engine: Engine, remote: QdrantClient) -> None:
-    search = LogicSearch(remote, "photos", SCORER)
-    search.query(BUT_NOT)
-    engine.client.delete_collection("photos")
-    with pytest.raises(CollectionError, match="no such collection"):
-        search.query(BUT_NOT)
+@pytest.mark.parametrize("error", [InvalidOption("limit"), TypeError("a mistake"), AttributeError("another")])
+def test_mistakes_are_not_hidden(error: Exception) -> None:
+    assert translate_fault(error, collection="photos") is error
 
 
-@pytest.mark.parametrize("execution", EXECUTIONS)
-def test_payloads_travel_for_hits_only(engine: Engine, remote: QdrantClient, execution: Any) -> None:
-    huge = [models.PointStruct(id=i, vector=VECTORS[i].tolist(), payload={"text": "x" * 200_000}) for i in range(60)]
-    engine.client.upsert("photos", huge)
-    search = LogicSearch(remote, "photos", SCORER, execution=execution)
-    everything = models.Filter(must=[models.HasIdCondition(has_id=list(range(60)))])
-    engine.sent = 0
-    hits = search.query(BUT_NOT, limit=2, query_filter=everything)
-    assert len((hits.points[0].payload or {})["text"]) == 200_000
-    assert engine.sent < 5 * 200_000  # two payloads and the vectors of the candidates, not sixty payloads
-
-
-@pytest.mark.parametrize("execution", EXECUTIONS)
-def test_many_readers_while_one_writes(tmp_path: Path, execution: Any) -> None:
-    with EmbeddedClient(tmp_path) as client:
-        fill(client, "photos", VECTORS[:200])
-        assert_readers_are_right(client, LogicSearch(client, "photos", SCORER, execution=execution))
-
-
-def assert_readers_are_right(client: Client, search: LogicSearch) -> None:
-    done = Event()
-
-    def write() -> int:
-        rounds = 0
-        while not done.is_set():
-            for i in range(200, 300):
-                client.upsert("photos", [models.PointStruct(id=i, vector=VECTORS[i].tolist())])
-            rounds += 1
-        return rounds
-
-    def read(turn: int) -> Hits:
-        return search.query(list(OPERATORS.values())[turn % len(OPERATORS)], limit=5, candidates=300)
-
-    with ThreadPoolExecutor(33) as pool:
-        writer = pool.submit(write)
-        found = list(pool.map(read, range(64)))
-        done.set()
-        assert writer.result() >= 1
-    for hits in found:
-        assert len(hits) == 5
-        assert_true_scores(hits)
+@pytest.mark.parametrize("grpc", [False, True])
+def test_a_server_that_is_not_there(grpc: bool) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        client = QdrantClient(
+            url=f"http://127.0.0.1:{port}", grpc_port=port, prefer_grpc=grpc, check_compatibility=False, timeout=2
+        )
+        with pytest.raises(SearchUnavailable, match="did not answer on collection 'photos'"):
+            LogicSearch(client, "photos", SCORER).query("dog and no cat")
+        client.close()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
-from qdrant_lcse import LogicSearch, index_images
-from qdrant_lcse.embedded import EmbeddedClient
+from qdrant_lcse import LogicSearch, NewCollection, aindex_images, index_images
 
 from lcse_plugins import LogicScorer
 from lcse_plugins.errors import CollectionError, ImageError, InvalidOption, UnknownEncoder
@@ -43,7 +44,7 @@ def test_a_folder_is_indexed_and_searched(folder: Path) -> None:
     hits = LogicSearch(client, "photos", LogicScorer(ENCODER)).query("dog and no cat", limit=3)
     payload = hits.points[0].payload or {}
     assert Path(payload["path"]).name == payload["name"]
-    assert hits.explain().startswith(f"{payload['name']}: score")
+    assert hits.explain().startswith(f"{payload['name']}: ")
     assert payload["encoder_id"] == ENCODER.encoder_id
 
 
@@ -55,8 +56,77 @@ def test_an_encoder_may_be_named(folder: Path) -> None:
 
 
 def test_a_client_that_must_be_awaited_is_refused(folder: Path) -> None:
-    with pytest.raises(InvalidOption, match="stored with a QdrantClient, not AsyncQdrantClient"):
+    with pytest.raises(InvalidOption, match="takes a QdrantClient, not AsyncQdrantClient"):
         index_images(AsyncQdrantClient(":memory:"), "photos", folder, ENCODER)  # type: ignore[arg-type]
+
+
+async def test_the_async_form_does_the_same(folder: Path) -> None:
+    client = AsyncQdrantClient(":memory:")
+    report = await aindex_images(client, "photos", folder, ENCODER, progress=False)
+    assert (report.indexed, report.present, len(report.broken)) == (7, 1, 1)
+    (folder / "1.png").unlink()
+    assert (await aindex_images(client, "photos", folder, ENCODER, prune=True, progress=False)).removed == 1
+    assert (await client.count("photos")).count == 6
+    with pytest.raises(ImageError):
+        await aindex_images(client, "photos", folder / "nowhere", ENCODER, progress=False)
+    with pytest.raises(InvalidOption, match="use index_images"):
+        await aindex_images(QdrantClient(":memory:"), "photos", folder, ENCODER)  # type: ignore[arg-type]
+
+
+def test_points_of_pictures_that_are_gone_or_changed_go_when_asked(folder: Path, tmp_path: Path) -> None:
+    client, elsewhere = QdrantClient(":memory:"), tmp_path / "elsewhere.png"
+    Image.new("RGB", (9, 9), "green").save(elsewhere)
+    index_images(client, "photos", [elsewhere], ENCODER, progress=False)
+    index_images(client, "photos", folder, ENCODER, progress=False)
+    (folder / "1.png").unlink()
+    Image.new("RGB", (9, 9), "blue").save(folder / "2.png")
+    (folder / "3.png").write_bytes(b"damaged")  # what is known of it may still be right
+    elsewhere.unlink()
+    assert index_images(client, "photos", folder, ENCODER, progress=False).removed == 0
+    assert client.count("photos").count == 9
+    report = index_images(client, "photos", folder, ENCODER, prune=True, progress=False)
+    assert (report.indexed, report.removed) == (0, 2)
+    names = {Path((record.payload or {})["path"]).name for record in client.scroll("photos", limit=100)[0]}
+    assert names >= {"2.png", "3.png", "elsewhere.png"}
+    assert "1.png" not in names
+    with pytest.raises(InvalidOption, match="needs a folder"):
+        index_images(client, "photos", [elsewhere], ENCODER, prune=True, progress=False)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_pipes_devices_and_odd_names_are_listed_and_never_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.jpg")
+    (folder / "zero.jpg").symlink_to("/dev/zero")
+    (folder / os.fsdecode(b"caf\xe9.png")).write_bytes((folder / "1.png").read_bytes())
+    report = index_images(QdrantClient(":memory:"), "photos", folder, ENCODER, progress=False)
+    assert (report.indexed, len(report.broken)) == (7, 4)
+
+
+def test_how_a_new_collection_is_made(folder: Path) -> None:
+    made: list[dict[str, object]] = []
+
+    client = QdrantClient(":memory:")
+    make = client.create_collection
+
+    def noting(collection_name: str, **options: Any) -> bool:
+        made.append(options)
+        return make(collection_name, vectors_config=options["vectors_config"])
+
+    client.create_collection = noting  # type: ignore[assignment, method-assign]
+    client.create_payload_index = lambda collection_name, **options: made.append(options)  # type: ignore[assignment, method-assign]
+    int8 = models.ScalarQuantization(scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8))
+    create = NewCollection(
+        shards=6,
+        replicas=2,
+        on_disk=True,
+        quantization=int8,
+        payload_indexes={"tenant": models.PayloadSchemaType.KEYWORD},
+    )
+    index_images(client, "photos", folder, ENCODER, create=create, progress=False)
+    collection, index = made
+    assert (collection["shard_number"], collection["replication_factor"]) == (6, 2)
+    assert (collection["quantization_config"], collection["vectors_config"].on_disk) == (int8, True)  # type: ignore[attr-defined]
+    assert index == {"field_name": "tenant", "field_schema": "keyword"}
 
 
 def test_a_mistake_in_the_program_is_no_outage(folder: Path) -> None:
@@ -66,27 +136,20 @@ def test_a_mistake_in_the_program_is_no_outage(folder: Path) -> None:
         index_images(client, "photos", folder, ENCODER, progress=False)
 
 
-def test_a_second_run_encodes_only_what_is_new(folder: Path, tmp_path: Path) -> None:
-    with EmbeddedClient(tmp_path / "engine") as client:
-        half = sorted(folder.glob("*.png"))[:3]
-        first = index_images(client, "photos", half, ENCODER, progress=False)
-        encoded = ENCODER.images_encoded
-        second = index_images(client, "photos", folder, ENCODER, progress=False)
-        assert ENCODER.images_encoded - encoded == second.indexed == 7 - first.indexed
-        third = index_images(client, "photos", folder, ENCODER, progress=False)
-        assert (third.indexed, third.present, len(third.broken)) == (0, 8, 1)
+def test_a_second_run_encodes_only_what_is_new(folder: Path) -> None:
+    client = QdrantClient(":memory:")
+    half = sorted(folder.glob("*.png"))[:3]
+    first = index_images(client, "photos", half, ENCODER, progress=False)
+    encoded = ENCODER.images_encoded
+    second = index_images(client, "photos", folder, ENCODER, progress=False)
+    assert ENCODER.images_encoded - encoded == second.indexed == 7 - first.indexed
+    third = index_images(client, "photos", folder, ENCODER, progress=False)
+    assert (third.indexed, third.present, len(third.broken)) == (0, 8, 1)
 
 
 def test_payload_must_be_a_mapping(folder: Path) -> None:
     with pytest.raises(InvalidOption, match="mapping for each picture, not None"):
         index_images(QdrantClient(":memory:"), "photos", folder, ENCODER, payload=lambda path: None, progress=False)  # type: ignore[arg-type,return-value]
-
-
-def test_paths_may_stand_in_a_payload(folder: Path, tmp_path: Path) -> None:
-    with EmbeddedClient(tmp_path / "engine") as client:
-        index_images(client, "photos", folder, ENCODER, payload=lambda path: {"folder": path.parent}, progress=False)
-        folders = {(record.payload or {})["folder"] for record in client.scroll("photos", limit=100)[0]}
-        assert folders == {str(folder), str(folder / "more")}
 
 
 def test_an_interrupted_run_goes_on(folder: Path) -> None:
@@ -130,9 +193,8 @@ def test_a_missing_folder_makes_no_collection(tmp_path: Path) -> None:
     assert not client.collection_exists("photos")
 
 
-@pytest.mark.parametrize("embedded", [False, True])
-def test_a_picture_that_moved_gets_its_new_path(folder: Path, tmp_path: Path, embedded: bool) -> None:
-    client = EmbeddedClient(tmp_path / "engine") if embedded else QdrantClient(":memory:")
+def test_a_picture_that_moved_gets_its_new_path(folder: Path) -> None:
+    client = QdrantClient(":memory:")
     index_images(client, "photos", folder, ENCODER, payload=lambda path: {"kept": True}, progress=False)
     (folder / "1.png").rename(folder / "renamed.png")
     report = index_images(client, "photos", folder, ENCODER, progress=False)
@@ -140,7 +202,6 @@ def test_a_picture_that_moved_gets_its_new_path(folder: Path, tmp_path: Path, em
     payloads = [record.payload or {} for record in client.scroll("photos", limit=100)[0]]
     assert "renamed.png" in {Path(payload["path"]).name for payload in payloads}
     assert all(Path(payload["path"]).exists() and payload["kept"] for payload in payloads)
-    client.close()
 
 
 def test_a_picture_that_moved_gets_the_payload_of_its_new_path(folder: Path) -> None:

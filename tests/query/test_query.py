@@ -6,23 +6,23 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from lcse_plugins import (
-    And,
-    Concept,
-    Not,
-    Or,
+from lcse_plugins import And, Concept, Not, Or, Query, canonical, format_query
+from lcse_plugins.errors import QueryError, QueryNotFlat, QueryTooComplex
+from lcse_plugins.query import (
+    MAX_DEPTH,
     Plain,
-    Query,
-    canonical,
     concepts,
-    format_query,
+    contradictions,
+    describe,
+    draw,
     from_flat,
     from_json,
+    is_constrained,
+    leaves,
+    ordered,
     to_flat,
     to_json,
 )
-from lcse_plugins.errors import QueryError, QueryNotFlat, QueryTooComplex
-from lcse_plugins.query import MAX_DEPTH, contradictions, describe, draw, is_constrained, leaves, ordered
 from tests.strategies import trees
 
 A, B, C = Concept("A"), Concept("B"), Concept("C")

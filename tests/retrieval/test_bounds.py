@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lcse_plugins import Calibration, Concept, LogicScorer, Or, Query, ScoringConfig
 from lcse_plugins.query import canonical, concepts, shape_of
-from lcse_plugins.retrieval.bounds import MAX_BOUNDS, bounds_of
+from lcse_plugins.retrieval.bounds import bounds_of
 from lcse_plugins.scoring.edit import edits_nothing, holistic_share, score_arrays
 from lcse_plugins.testing import ToyEncoder
 from tests.strategies import trees
@@ -32,16 +32,13 @@ CONFIGS = st.builds(
     st.one_of(trees(max_leaves=6), st.lists(trees(max_leaves=4), min_size=2, max_size=3).map(tuple).map(Or)),
     CONFIGS,
     st.sampled_from([CALIBRATION, Calibration(mu=0.05, beta=30.0)]),
-    st.booleans(),
     st.integers(0, 10_000),
 )
-def test_no_score_is_above_all_bounds(
-    query: Query, config: ScoringConfig, calibration: Calibration, ceilings: bool, seed: int
-) -> None:
+def test_no_score_is_above_all_bounds(query: Query, config: ScoringConfig, calibration: Calibration, seed: int) -> None:
     tree = canonical(query)
     if edits_nothing(tree, config):
         return
-    bounds = bounds_of(shape_of(tree), calibration, config, ceilings=ceilings)
+    bounds = bounds_of(shape_of(tree), calibration, config)
     if bounds is None:
         return
     rng, size = np.random.default_rng(seed), (300, len(concepts(tree)))
@@ -58,28 +55,24 @@ def test_no_score_is_above_all_bounds(
     ("query", "mode", "number"),
     [
         (~A, "lcse", 1),
-        (A & B & ~C, "lcse", 1),
-        (A | B | C | D, "lcse", 1),
-        ((A & ~B) | (C & ~D), "lcse", 2),
+        (A & B & ~C, "lcse", 2),
+        ((A & ~B) | (C & ~D), "lcse", 4),
         (A & ~B, "anchored", 1),
+        (A & B & C & ~D, "anchored", 1),
         (A | B, "anchored", 2),
+        (A & (B | C), "anchored", 2),
         ((A & B) | (C & ~D), "factored", 2),
     ],
 )
 def test_common_queries_have_few(query: Query, mode: Any, number: int) -> None:
     bounds = bounds_of(shape_of(query), CALIBRATION, ScoringConfig(mode=mode))
     assert bounds is not None
-    assert len(bounds) == number
+    assert len(bounds.offsets) == number
 
 
-def test_without_ceilings_there_are_the_means() -> None:
-    """Vectors longer than one have similarities that no ceiling was made for."""
-    nested = shape_of((A & ~B) | (C & ~D))
-    bounds = bounds_of(nested, CALIBRATION, ScoringConfig(), ceilings=False)
-    assert bounds is not None
-    assert len(bounds) == 8
-    many = Or(tuple(Concept(str(i)) for i in range(MAX_BOUNDS)))
-    assert bounds_of(many, CALIBRATION, ScoringConfig(), ceilings=False) is None
+def test_a_query_that_would_need_very_many_has_none() -> None:
+    many = Or(tuple(Concept(str(i)) for i in range(200)))
+    assert bounds_of(many, CALIBRATION, ScoringConfig()) is None
 
 
 @pytest.mark.parametrize("mode", ["lcse", "anchored"])
@@ -93,6 +86,6 @@ def test_few_images_reach_the_best(query: Query, mode: Any) -> None:
     encoded = LogicScorer(encoder, config=ScoringConfig(mode=mode)).encode(query)
     assert encoded.plan.bounds is not None
     highest = np.max([rows @ bound.vector + bound.offset for bound in encoded.plan.bounds], axis=0)
-    scores = encoded.scores(rows @ encoded.matrix.T)
+    scores, _ = encoded.score_similarities(rows @ encoded.matrix.T)
     assert np.all(highest >= scores - 1e-5)
-    assert np.mean(highest >= np.sort(scores)[-10]) < 0.1
+    assert np.mean(highest >= np.sort(scores)[-10]) < (0.1 if mode == "anchored" else 0.3)

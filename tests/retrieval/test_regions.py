@@ -8,8 +8,9 @@ from PIL import Image
 
 from lcse_plugins import Calibration, LogicScorer, ScoringConfig, VectorPool
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.errors import InvalidCandidate, InvalidOption
-from lcse_plugins.retrieval.tiles import FEW_TILES, MANY_TILES, RegionPool, ViewScale, encode_regions, fit_view_scale
+from lcse_plugins.errors import InvalidCandidate
+from lcse_plugins.images.tiles import FEW_TILES
+from lcse_plugins.retrieval.tiles import RegionPool, ViewScale, encode_regions, fit_view_scale
 from lcse_plugins.testing import ToyEncoder
 
 WHOLES = ["street car", "street", "street tree", "park dog", "park"]
@@ -22,8 +23,8 @@ def pools() -> tuple[ToyEncoder, VectorPool, RegionPool]:
     vectors = encoder.encode_images(WHOLES)
     regions = np.repeat(vectors[:, None, :], len(FEW_TILES), axis=1)
     for image, (tile, word) in TILES.items():
-        regions[image, tile] = encoder.encode_images([word])[0]
-    return encoder, VectorPool(vectors, ids=WHOLES), RegionPool(vectors, regions, best=1, ids=WHOLES)
+        regions[image, tile] = regions[image, 2] = encoder.encode_images([word])[0]
+    return encoder, VectorPool(vectors, ids=WHOLES), RegionPool(vectors, regions, ids=WHOLES)
 
 
 @pytest.mark.parametrize("mode", ["lcse", "anchored", "factored"])
@@ -92,12 +93,8 @@ def test_tables_that_do_not_belong_together_are_refused() -> None:
         with pytest.raises(InvalidCandidate):
             RegionPool(whole.vectors, regions)
     fitting = np.ones((5, 2, 256), dtype=np.float32)
-    with pytest.raises(InvalidCandidate, match="between 0 and 4"):
-        RegionPool(whole.vectors, fitting, rows=[0, 1, 2, 3, 5])
     with pytest.raises(InvalidCandidate, match="no image vectors"):
         RegionPool(whole.vectors, fitting).part([])
-    with pytest.raises(InvalidOption, match="between 1 and the 3 views"):
-        fit_view_scale(encoder, whole.vectors, fitting, best=99)
     with pytest.raises(InvalidCandidate, match="64 dimensions"):
         RegionPool.fitted(ToyEncoder(dimension=64), whole.vectors, fitting)
     assert encode_regions(encoder, []).shape == (0, 5, 256)
@@ -107,14 +104,9 @@ def test_a_similarity_is_the_mean_of_the_best_views() -> None:
     encoder = ToyEncoder({"dog": [1.0, 0.0, 0.0], "cat": [0.0, 1.0, 0.0]})
     shares = np.array([0.1, 0.9, 0.5, 0.7, 0.2, 0.3])
     views = np.stack([shares, np.zeros(6), np.sqrt(1.0 - shares**2)], axis=1)
-    for best, mean in ((None, 0.8), (1, 0.9), (3, 0.7), (6, 0.45)):
-        pool = RegionPool(views[:1], views[None, 1:], best=best, scale=ViewScale(0.5, 0.1))
-        ranked = LogicScorer(encoder).rank("a dog and no cat", pool)[0]
-        assert [item.similarity for item in ranked.evidence] == pytest.approx([0.5 * mean + 0.1, 0.1], abs=1e-6)
-    assert RegionPool(views[:1], np.repeat(views[None, 1:2], len(MANY_TILES), axis=1)).best == 3
-    for best in (0, 7):
-        with pytest.raises(InvalidOption, match="6 views"):
-            RegionPool(views[:1], views[None, 1:], best=best)
+    pool = RegionPool(views[:1], views[None, 1:], scale=ViewScale(0.5, 0.1))
+    ranked = LogicScorer(encoder).rank("a dog and no cat", pool)[0]
+    assert [item.similarity for item in ranked.evidence] == pytest.approx([0.5 * 0.8 + 0.1, 0.1], abs=1e-6)
 
 
 def test_fitted_similarities_are_on_the_scale_of_whole_images() -> None:
@@ -134,5 +126,3 @@ def test_fitted_similarities_are_on_the_scale_of_whole_images() -> None:
     carried, whole = spread_calibration(scale.factor * pooled + scale.offset), spread_calibration(vectors @ concepts.T)
     assert (carried.mu, carried.beta) == pytest.approx((whole.mu, whole.beta), rel=1e-4)
     assert RegionPool.fitted(encoder, vectors, regions).scale == scale
-    pool = RegionPool.fitted(encoder, vectors, regions, best=1)
-    assert (pool.best, pool.scale) == (1, fit_view_scale(encoder, vectors, regions, best=1))

@@ -1,8 +1,6 @@
-"""The English grammar, in the order in which a text goes through it.
+"""The English grammar: words, then cues, then clauses, then the tree.
 
-`reading` leads: `words` splits, `cues` (`names`, `senses`, `orders`, `turns`, `absences`) tags what may be logic as
-`items`, `clauses` (`attachment`, `coordination`) settles what each operator joins, `precedence` (`reach`) builds the
-tree of `nodes`, `concepts` names its leaves.
-`phrases`, `cuts`, `keywords`, `kinds` and `filler` judge runs of words by the tables of `lexicon`, which are in
-`english.txt`.
+`reading` leads. `words` splits the text and collects what a reader would hesitate about, `cues` tags what may be logic,
+`clauses` settles what each negation reaches and what belongs to what (its passes are listed in `PASSES`), `tree` builds
+the result. `phrases` judges runs of words by the tables of `lexicon`, which are in `english.txt`.
 """

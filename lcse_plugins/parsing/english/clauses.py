@@ -1,267 +1,799 @@
-"""Settle what each operator of an English query joins, before the tree is built.
+"""From items to terms: what each negation reaches, where lists end, and which description belongs to what.
 
-A word that could be logic is often not: `both sides`, `small but fast`, `a man and a woman riding bikes`. The steps
-below turn such operators back into words, give stray words to the phrase they speak about, and say of every comma
-what it stands for.
+A term is one operand. The passes over the terms of a query stand in `PASSES`, in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import accumulate
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from lcse_plugins.errors import QueryTooComplex
-from lcse_plugins.parsing.english.attachment import end_keywords, give_back, give_to_pictures
-from lcse_plugins.parsing.english.coordination import join_attributes, join_or_describe, read_commas
-from lcse_plugins.parsing.english.items import GROUPS, Item, Tag, is_negation, is_paired, is_words, negation_of, tag_at
-from lcse_plugins.parsing.english.phrases import Phrases
+from lcse_plugins.parsing.english.cues import NEGATIONS, Item
+from lcse_plugins.parsing.english.lexicon import Lexicon
+from lcse_plugins.parsing.english.phrases import (
+    content,
+    head_noun,
+    is_attribute,
+    is_attributive,
+    is_filler,
+    is_finite,
+    is_plural,
+    is_thing,
+    is_verb,
+    permitted,
+    starts_request,
+    tail_start,
+    verb_first,
+    without_dangling,
+)
+from lcse_plugins.parsing.english.words import Chunk, Notes, lows
+from lcse_plugins.parsing.result import MAX_CONCEPTS
 
-__all__ = ["settle"]
+__all__ = ["PASSES", "Term", "settle", "terms_of"]
 
-_BREAKS: frozenset[Tag] = frozenset({"but", "stop"})
-_PARENTHESES: frozenset[Tag] = frozenset({"open", "close"})
-_REMARK: frozenset[Tag] = frozenset({"open", "close", "words", "comma"})
-_MAX_GROUPS = 40
-_FAR = 60
-
-
-def settle(items: list[Item], phrases: Phrases) -> list[Item]:
-    """The items with every operator either certain or turned into words."""
-    items = _parentheses(items, phrases)
-    items = _commas_before(items)
-    items = _some_of_many(_groups(items, phrases), phrases)
-    items = join_attributes(items, phrases)
-    items = _absence(items, phrases)
-    items = _contrast(items, phrases)
-    items = _exceptions(items, phrases)
-    items = _permissions(items, phrases)
-    items = give_to_pictures(items, phrases)
-    items = give_back(end_keywords(items, phrases), phrases)
-    return read_commas(join_or_describe(items, phrases), phrases)
+_DEEPEST = 40
 
 
-def _merged(items: Sequence[Item]) -> list[Item]:
-    """Neighbouring operands as one."""
-    out: list[Item] = []
-    for item in items:
-        if item.tag != "words" or item.negated:
-            out.append(item)
-        elif is_words(out, len(out) - 1):
-            out[-1].words.extend(item.words)
-            out[-1].doubtful |= item.doubtful
-        else:
-            out.append(Item("words", list(item.words), doubtful=item.doubtful))
-    return out
+@dataclass
+class Term:
+    """One operand of a query.
 
-
-def _parentheses(items: list[Item], phrases: Phrases) -> list[Item]:
-    """Keep parentheses that group logic; a negated remark becomes a clause, any other remark is words.
-
-    Pairs around a whole operand group nothing and are dropped: `a dog or ((a cat))`. So is a request in front of a
-    group: `show me (a dog or a cat) and no person`.
+    Attributes:
+        words: what it says.
+        cue: the kind of negation in front of it, or behind it; empty when there is none.
+        join: how it is joined to the term before: empty, `,`, `and`, `or`, `but`, `nor`, `.`, or `, and` and the like.
+        mark: `either`, `both`, `not both` or `exactly one` in front of it.
+        negated: whether it is absent, by its own cue or by that of a list.
+        inherited: whether the negation is that of a list.
+        affirms: whether `only` or a new request in front of it ends a negation.
+        strong: whether the join is logic whatever the terms are: `as well as`.
+        exclusive: whether `but not both` follows.
+        lead: the words of the join and the cue, for where they turn out to be none.
+        group: the terms in parentheses.
     """
-    if not any(item.tag in _PARENTHESES for item in items):
-        return items
-    out: list[Item | None] = list(items)
-    operands = list(accumulate((item.tag not in _PARENTHESES for item in items), initial=0))
-    operators = list(accumulate((item.tag not in _REMARK for item in items), initial=0))
-    kept = remark = 0
-    for first, last in _pairs(items):
-        if first < remark:
+
+    words: Chunk
+    cue: str = ""
+    join: str = ""
+    mark: str = ""
+    negated: bool = False
+    inherited: bool = False
+    affirms: bool = False
+    strong: bool = False
+    exclusive: bool = False
+    exception: bool = False
+    lead: Chunk = field(default_factory=list)
+    group: list[Term] | None = None
+
+    @property
+    def bare(self) -> bool:
+        """Whether it has no negation of its own and nothing that ends one."""
+        return not (self.cue or self.affirms or self.mark)
+
+
+def settle(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
+    """The terms of a query, each with its sign."""
+    terms = terms_of(items, lex, notes)
+    if len(terms) > 4 * MAX_CONCEPTS:
+        raise QueryTooComplex(f"the query lists {len(terms)} things; at most {MAX_CONCEPTS} concepts are scored")
+    return _settled(terms, lex, notes)
+
+
+def _settled(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    for term in terms:
+        if term.group is not None:
+            term.group = _settled(term.group, lex, notes)
+    for step in PASSES:
+        terms = step(terms, lex, notes)
+    return terms
+
+
+# ------------------------------------------------------------------------------------------------- items to terms
+
+
+def terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
+    """The operands between the cues; parentheses with logic in them make a group."""
+    stack: list[tuple[list[Term], Term]] = []
+    terms: list[Term] = []
+    term = Term([])
+    literal, stray = _literal_parentheses(items, notes)
+    for at, (tag, words) in enumerate(items):
+        if at in stray:
             continue
-        logic = operators[last] > operators[first]
-        requested = is_words(items, first - 1) and not phrases.content(items[first - 1].words)
-        before = tag_at(items, first - 1) not in ("words", "close") or requested
-        apart = before and tag_at(items, last + 1) not in ("words", "open")
-        if logic and apart:
-            kept += 1
-            if requested:
-                out[first - 1] = None
-        elif is_negation(items, first + 1) or tag_at(items, first + 1) in ("but", "exclusive"):
-            out[first], out[last] = Item("comma", items[first].words), Item("comma", items[last].words)
-        elif apart and operands[last] - operands[first] == 1:
-            out[first] = out[last] = None
+        if at in literal:
+            tag = "words"
+        if tag == "words":
+            if terms and not term.lead and not term.join and terms[-1].group is None and terms[-1].cue != "free":
+                if not term.cue and not term.mark and not term.affirms:
+                    terms[-1].words += words
+                    continue
+            term.words = [*term.words, *words]
+            terms.append(term)
+            term = Term([])
+        elif tag == "(":
+            stack.append((terms, term))
+            terms, term = [], Term([])
+        elif tag == ")":
+            inner = terms
+            terms, opened = stack.pop()
+            opened.group = inner
+            terms.append(opened)
+            term = Term([])
+        elif tag == "free":
+            terms.append(Term(words, cue="free", negated=True))
+        elif tag == "absent":
+            if terms:
+                terms[-1].cue = terms[-1].cue or "absent"
+                terms[-1].negated = True
+                terms[-1].lead = [*terms[-1].lead]
+        elif tag == "nobody":
+            _take_cue(term, "no", words, terms, notes)
+            term.words = [words[0]._replace(low="people", instead="people")]
+            following = items[at + 1] if at + 1 < len(items) else Item("", [])
+            if following.tag != "words" or following.words[0].low in lex.sets["quantity"]:
+                terms.append(term)
+                term = Term([])
+            elif following.words[0].low in lex.sets["be"]:
+                del following.words[0]
+        elif tag in NEGATIONS:
+            if terms and not term.lead and terms[-1].bare and terms[-1].group is None and not terms[-1].negated:
+                if not without_dangling(terms[-1].words, lex):  # "and I don't want", "but there is no"
+                    opening = terms.pop()
+                    if tag == "not" and opening.words[-1].low in ("a", "an", "the", "i", "we", "am"):
+                        notes.sign("`not` behind an article, or said of oneself")
+                    term.join, term.lead = opening.join, [*opening.lead, *opening.words]
+            _take_cue(term, tag, words, terms, notes)
+            if words[0].low in lex.sets["exception"]:
+                term.exception = True
+        elif tag == "exclusive":
+            if terms:
+                terms[-1].exclusive = True
+        elif tag in ("either", "both", "not both", "exactly one"):
+            term.mark = "not both" if tag == "both" and term.cue else tag
+            term.cue = "" if term.mark == "not both" else term.cue
+            term.lead += words
+        elif tag in ("only", "emphatic"):
+            term.affirms = bool(terms)
+            term.lead += words
         else:
-            remark = last
-            for place in range(first, last + 1):
-                out[place] = Item("words", items[place].words)
-    if kept > _MAX_GROUPS:
-        raise QueryTooComplex(f"the query has more than {_MAX_GROUPS} groups in parentheses; write it flatter")
-    return _merged([item for item in out if item is not None])
+            _take_join(term, tag, words, lex)
+    negated = False
+    for at, term in enumerate(terms):
+        negated |= term.negated
+        if term.join == "nor" and not negated:
+            term.cue, term.negated = "neither", True
+            if at:
+                notes.sign("`nor` without a negation in front")
+    if terms:
+        terms[0].join = ""
+    return terms
 
 
-def _pairs(items: Sequence[Item]) -> list[tuple[int, int]]:
-    """Where parentheses that belong together stand, by the first of each."""
-    opened: list[int] = []
-    pairs: list[tuple[int, int]] = []
-    for at, item in enumerate(items):
-        if item.tag == "open":
-            opened.append(at)
-        elif item.tag == "close" and opened:
-            pairs.append((opened.pop(), at))
-    return sorted(pairs)
+def _take_cue(term: Term, tag: str, words: Chunk, terms: Sequence[Term], notes: Notes) -> None:
+    if term.cue and term.lead and term.lead[-1].kind != "emoji":
+        notes.sign("a double negation")
+    term.cue = tag
+    term.negated = True
+    term.lead += words
 
 
-def _commas_before(items: list[Item]) -> list[Item]:
-    """A comma in front of `and` or `or` is noted there; in front of other joints it says nothing."""
-    out: list[Item] = []
-    for at, item in enumerate(items):
-        after = tag_at(items, at + 1)
-        if item.tag == "comma" and after in ("and", "or", "but", "nor", "stop", "exclusive", "comma", "close", ""):
+def _take_join(term: Term, tag: str, words: Chunk, lex: Lexicon) -> None:
+    tag = "," if tag in (":", "-") else tag
+    if term.cue:  # "exclude: leash"
+        return
+    text = " ".join(word.low for word in words)
+    term.strong |= text in lex.sets["strong and"]
+    term.lead += words
+    if tag == ".":
+        term.join = "."
+    elif tag == ",":
+        term.join = term.join or ","
+    elif term.join in (",", "."):
+        term.join = f", {tag}" if tag != "nor" else "nor"
+    elif not (term.join and tag == "and"):
+        term.join = tag
+
+
+def _literal_parentheses(items: Sequence[Item], notes: Notes) -> tuple[set[int], set[int]]:
+    """The parentheses that are part of the words, having no logic in them, and those without a partner."""
+    literal: set[int] = set()
+    stray: set[int] = set()
+    opened: list[tuple[int, bool]] = []
+    for at, (tag, _) in enumerate(items):
+        if tag == "(":
+            opened.append((at, False))
+        elif tag == ")":
+            if not opened:
+                stray.add(at)
+                notes.shape("')' closes nothing")
+                continue
+            start, logic = opened.pop()
+            beside = (start and items[start - 1].tag == "words") or (
+                at + 1 < len(items) and items[at + 1].tag == "words"
+            )
+            empty = all(item.tag in ("(", ")") for item in items[start : at + 1][:4]) and at - start < 4
+            if (not logic and (beside or opened)) or len(opened) > _DEEPEST or empty:
+                literal |= {start, at}
+        elif tag not in ("words", ",") and opened:
+            opened[-1] = (opened[-1][0], True)
+    for at, _ in opened:
+        stray.add(at)
+        notes.shape("'(' is never closed")
+    return literal, stray
+
+
+# ----------------------------------------------------------------------------------- pass 1: attributes of one noun
+
+
+def join_attributes(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    """`red and white flowers`, `a tall, slim man`, `small but fast car`: one thing."""
+    found: list[Term] = []
+    for at in range(len(terms) - 1, -1, -1):
+        term, before = terms[at], terms[at - 1] if at else None
+        if (
+            before is not None
+            and before.group is None
+            and term.group is None
+            and (term.bare or term.cue == "absent")
+            and term.join in ("and", ",", "but")
+            and not term.strong
+            and term.words[0].low not in lex.sets["article"]
+            and _waits(before.words, lex)
+            and not is_attributive(term.words, lex)
+            and is_attribute(term.words[0].low, lex)
+        ):
+            if before.cue == "not" and is_attributive(before.words, lex):
+                notes.sign("how far `not` reaches")
+            before.words += [*term.lead, *term.words]
+            if term.cue == "absent":
+                before.cue, before.negated = "absent", True
             continue
-        if out and item.tag in ("and", "or") and out[-1].tag == item.tag:
-            continue  # "and and"
-        comma = item.tag in ("and", "or") and tag_at(items, at - 1) == "comma"
-        out.append(replace(item, words=[*items[at - 1].words, *item.words], comma=True) if comma else item)
-    return out
+        found.append(term)
+    return found[::-1]
 
 
-def _groups(items: list[Item], phrases: Phrases) -> list[Item]:
-    """`both` without `and`, `either` without `or` are words; `not both` at the end means `but not both`."""
-    out: list[Item] = []
-    for at, item in enumerate(items):
-        if item.tag == "stop" and tag_at(items, at - 1) in (*GROUPS, "neither", "not both"):
+def _waits(chunk: Chunk, lex: Lexicon) -> bool:
+    """Whether a chunk ends in an attribute that has no noun yet: `a red`, `a man in a red`."""
+    if not is_attribute(chunk[-1].low, lex):
+        return False
+    for word in reversed(chunk):
+        if any(word.low in lex.sets[name] for name in ("article", "preposition", "relative")):
+            return True
+        if not is_attribute(word.low, lex) and word.low not in (",", "and"):
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------------ pass 2: `… are missing`
+
+
+def split_subjects(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    """What is said to be absent behind a thing is absent, the place it is absent from is not."""
+    found: list[Term] = []
+    for term in terms:
+        if term.cue == "not" and term.join == "" and found and term.words and found[-1].words:
+            _take_subject(term, found[-1], lex)
+        if term.cue != "absent":
+            found.append(term)
             continue
-        tag = _group_tag(items, at, phrases) if item.tag in ("not both", "exclusive", *GROUPS) else item.tag
-        out.append(item if tag == item.tag else replace(item, tag=tag))
-    return _merged(out)
-
-
-def _group_tag(items: Sequence[Item], at: int, phrases: Phrases) -> Tag:
-    """What the mark of a group at `at` is, by what follows it."""
-    mark, ahead = items[at], _ahead(items, at, phrases)
-    joined = "and" in ahead
-    if is_paired(mark):
-        joined = "or" in ahead
-    elif mark.tag in ("either", "exactly one"):
-        joined |= "or" in ahead or "comma" in ahead
-    if mark.words[-1].low == "of" and is_words(items, at + 1):  # "one of the men is …"
-        joined &= phrases.is_thing(items[at + 1].words)
-    led = ahead[:1] == ["words"]
-    if mark.tag == "exclusive":
-        return "not both" if joined and led else "exclusive"
-    if joined:
-        return mark.tag
-    if mark.tag == "not both":
-        return "not" if led else "exclusive"
-    return "words"
-
-
-def _ahead(items: Sequence[Item], at: int, phrases: Phrases) -> list[Tag]:
-    """The tags of what the group at `at` may join, as far as a list goes.
-
-    An `and` in front of a negation, or between some of many and a thing by itself, is no joint of an alternative:
-    `any of the cats | and no dogs`, `one of the players | and a referee`.
-    """
-    many = items[at].tag == "either" and is_words(items, at + 1) and phrases.is_definite_plural(items[at + 1].words)
-    tags: list[Tag] = []
-    for place in range(at + 1, min(at + 1 + _FAR, len(items))):
-        tag = items[place].tag
-        if tag in _BREAKS and tags:
-            break
-        tags.append("words" if tag == "and" and many and _begins_anew(items, place + 1, phrases) else tag)
-    return tags
-
-
-def _begins_anew(items: Sequence[Item], at: int, phrases: Phrases) -> bool:
-    """Whether a negation, or a thing with its own article, stands here."""
-    return is_negation(items, at) or (is_words(items, at) and phrases.starts_with_determiner(items[at].words))
-
-
-def _some_of_many(items: list[Item], phrases: Phrases) -> list[Item]:
-    """Doubt a negation that speaks of some of the things in front only: `two men, one | without a hat`."""
-    out = list(items)
-    for at in range(1, len(items)):
-        led = is_negation(items, at) and is_words(items, at - 1)
-        if led and phrases.names_some(items[at - 1].words, apart=at > 1):
-            out[at] = replace(items[at], doubtful=True)
-    return out
-
-
-def _absence(items: list[Item], phrases: Phrases) -> list[Item]:
-    """`dogs and cats are absent`: the things in front are negated."""
-    out: list[Item] = []
-    for item in items:
-        hosted = is_words(items, 0) and len(out) > 1 and out[-1].negated and is_words(out, len(out) - 2)
-        if hosted and item.tag == "words" and phrases.starts_with_predicate(item.words):  # "… is on a plate"
-            out[-2].words.extend(item.words)
-            continue
-        if item.tag != "absent":
-            out.append(item)
-            continue
-        many = item.words[0].low in ("are", "were")
-        at = len(out) - 1
-        about, thing = phrases.split_possession(out[at].words) if is_words(out, at) else ([], [])
-        if phrases.content(about):  # "a pizza with a slice missing"
-            out[at:] = [Item("words", about), Item("words", thing, negated=True)]
-            continue
-        while at >= 0 and out[at].tag == "words":
-            out[at] = Item("words", out[at].words, negated=True)
-            before = tag_at(out, at - 1)
-            alike = is_words(out, at - 2) and phrases.is_thing(out[at - 2].words) and negation_of(out, at - 2) is None
-            if not (many and before in ("and", "comma") and alike and not phrases.says_present(out[at - 2].words)):
-                break
-            if phrases.starts_with_frame(out[at].words):  # "a beach, make sure that people (are not in it)"
-                break
-            at -= 2
-    return out
-
-
-def _contrast(items: list[Item], phrases: Phrases) -> list[Item]:
-    """`but` without a negation on either side contrasts nothing; `not only … but` adds, `all … but` excludes."""
-    out = list(items)
-    for at, item in enumerate(items):
-        if item.tag != "but":
-            continue
-        left = _until(items, at, -1)
-        right = _until(items, at, 1)
-        if any(is_negation(part, place) for part in (left, right) for place in range(len(part))):
-            continue
-        said = [word.low for part in left if part.tag == "words" for word in phrases.without_request(part.words)]
-        excludes = bool(said) and phrases.means_all(said[0])
-        tag: Tag = "and" if said[:1] == ["not"] else "without" if excludes else "words"
-        out[at] = Item(tag, item.words, framed=item.framed)
-    return _merged(out)
-
-
-def _exceptions(items: list[Item], phrases: Phrases) -> list[Item]:
-    """What a negation leaves out is affirmed: `no animals except dogs`, `an empty room except for a chair`."""
-    out = list(items)
-    for at, item in enumerate(items):
-        excepted = item.tag == "without" and phrases.means_except(item.words[0].low)
-        if excepted and at == 0 and tag_at(items, 2) == "comma":
-            framed = is_words(items, 3) and not phrases.content(items[3].words)
-            if is_negation(items, 4 if framed else 3):  # "apart from a dog, there are no animals"
-                out[at] = Item("but", item.words)
-        if not excepted or not is_words(items, at - 1):
-            continue
-        alone = not phrases.is_plural(items[at - 1].words[-1].low) or (
-            is_words(items, at + 1) and phrases.starts_with_determiner(items[at + 1].words)
+        low = lows(term.words)
+        cut = max(
+            (at for at, word in enumerate(low) if word in ("where", "while", "with", "which", "has", "have")),
+            default=-1,
         )
-        if tag_at(items, at - 2) in ("no", "without", "neither") or (alone and phrases.says_empty(items[at - 1].words)):
-            out[at] = Item("but", item.words)
-    return out
+        if cut > 0:
+            host = without_dangling(term.words[:cut], lex)
+            if host:
+                found.append(Term(host, join=term.join, lead=term.lead))
+                term.join = ""
+            term.words = term.words[cut + 1 :] or term.words
+        elif any(is_verb(term.words, at, lex) for at in range(1, len(low))):
+            notes.sign("it is unclear what is absent")
+        found.append(term)
+    return found
 
 
-def _permissions(items: list[Item], phrases: Phrases) -> list[Item]:
-    """Beside a negation, what is only allowed is not asked for: `no people | but dogs are fine`."""
-    out: list[Item] = []
-    for item in items:
-        joined = tag_at(out, len(out) - 1) in ("but", "comma", "stop", "and")
-        thing = phrases.permitted_thing(item.words) if joined and item.tag == "words" and not item.negated else []
-        if thing and phrases.is_thing(thing) and any(is_negation(out, place) for place in range(len(out))):
-            out.pop()
-        else:
-            out.append(item)
-    return out
+def _take_subject(term: Term, host: Term, lex: Lexicon) -> None:
+    """`a restaurant where people are not smoking`: the people are in the clause that is denied."""
+    low = lows(host.words)
+    if "where" in low[1:-1]:
+        at = low.index("where", 1)
+        subject = without_dangling(host.words[at + 1 :], lex)
+        if subject:
+            host.words = host.words[:at]
+            term.words = [*subject, *term.words]
 
 
-def _until(items: Sequence[Item], at: int, step: int) -> list[Item]:
-    """The items on one side, as far as the next contrast or sentence end."""
-    part: list[Item] = []
-    place = at + step
-    while 0 <= place < len(items) and items[place].tag not in _BREAKS:
-        part.append(items[place])
-        place += step
-    return part if step > 0 else part[::-1]
+# ------------------------------------------------------------------------------------------ pass 3: permissions
+
+
+def drop_permissions(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    """`dogs are fine`, `boats ok`: they may be there, and need not."""
+    if len(terms) < 2:
+        return terms
+    kept = [
+        term
+        for term in terms
+        if term.group is not None or term.cue or not (permitted(term.words, lex) or is_filler(term.words, lex))
+    ]
+    return kept or terms
+
+
+# ------------------------------------------------------------------------------------------ pass 4: reach
+
+
+def reach(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    """Give the negation of a list to the terms it reaches."""
+    closers = _closers(terms)
+    cue: Term | None = None
+    listing = choosing = False
+    for at, term in enumerate(terms):
+        before = terms[at - 1] if at else None
+        choosing |= term.mark == "either"
+        if term.cue:
+            _note_double(terms, at, lex, notes)
+            empty = before is not None and any(word.low in lex.sets["bare"] for word in before.words)
+            if term.exception and term.join in ("", ",") and (cue is not None or empty):
+                term.negated = False
+                if not empty:
+                    notes.shape("an exception to what is excluded")
+            if at == 1 and before is not None and before.exception and term.join == ",":
+                before.negated = False  # "other than the dog, there are no animals"
+            cue, listing = (term, False) if term.negated else (None, False)
+            if term.cue in ("free", "absent"):
+                cue = None
+            continue
+        if cue is None or before is None:
+            continue
+        if not term.bare or term.group is not None or term.join in (".", "but", ", but", ""):
+            cue = None
+            continue
+        if term.join == "and" and _goes_on(before, lex):
+            before.words += [*term.lead, *term.words]
+            term.words = []
+            continue
+        if term.words[0].low in ("love", "like", "prefer", "want", "need", "include") and len(term.words) > 1:
+            term.words = term.words[1:]
+            cue = None
+            continue
+        answer = _inherits(terms, at, cue, closers, lex, listing=listing, choosing=choosing)
+        if answer == "doubt":
+            notes.sign(f"whether `{' '.join(lows(term.words)[:4])}` is wanted")
+        if answer == "no":
+            cue = None
+            continue
+        term.negated = term.inherited = True
+        listing = listing or term.join == ","
+    return [term for term in terms if term.words or term.group is not None]
+
+
+def _goes_on(before: Term, lex: Lexicon) -> bool:
+    """Whether a description has begun that `and` goes on with: `a shirt in a park holding a beer | and a frisbee`."""
+    at = tail_start(before.words, lex)
+    verbs = [place for place in range(at, len(before.words)) if is_verb(before.words, place, lex)]
+    return before.cue != "not" and bool(verbs) and verbs[-1] + 1 < len(before.words)
+
+
+def _closers(terms: Sequence[Term]) -> list[int]:
+    """For each term behind a comma, the term with `and`, `or` or `nor` that closes its list; -1 without one."""
+    closers = [-1] * len(terms)
+    for at in range(len(terms) - 1, -1, -1):
+        term = terms[at]
+        if term.bare and term.join in ("and", "or", "nor", ", and", ", or"):
+            closers[at] = at
+        elif term.bare and term.join == "," and at + 1 < len(terms):
+            closers[at] = closers[at + 1]
+    return closers
+
+
+def _inherits(
+    terms: Sequence[Term], at: int, cue: Term, closers: Sequence[int], lex: Lexicon, *, listing: bool, choosing: bool
+) -> str:
+    """Whether the negation of `cue` reaches a bare term behind it: `yes`, `no` or `doubt`."""
+    term, before = terms[at], terms[at - 1]
+    low = lows(term.words)
+    first = low[0]
+    article = first in lex.sets["quantity"]
+    following = terms[at + 1] if at + 1 < len(terms) else None
+    hosts = following is not None and following.cue not in ("", "free", "absent") and following.join == ""
+    if following is not None and following.cue not in ("", "free", "absent") and following.join in ("but", "and"):
+        hosts |= article and cue.words[:1] != [] and cue.words[0].low not in lex.sets["article"]
+    if first in ("with", "has", "have", "show", "where", "in", "at", "on", "during", "near", "by", "under"):
+        return "no"
+    if starts_request(term.words, lex) or low[-1] == "instead":
+        return "no"
+    if any(word.low in ("with", "there") or word.low in lex.sets["show"] for word in term.lead):
+        return "no"
+    if is_finite(first, lex) and not is_plural(head_noun(term.words, lex), lex):
+        return "no"
+    verbal = verb_first(term.words, lex)
+    verb = verbal == "yes"
+    if term.join == "nor":
+        return "yes"
+    if verbal == "maybe" or (term.strong and low != [] and term.lead[-1].low != "plus"):
+        return "doubt"
+    if term.strong:
+        return "no"
+    if term.join in ("or", ", or"):
+        if hosts:
+            named = {word.low for each in terms[max(0, at - 4) : at] for word in each.words}
+            return "no" if article or head_noun(term.words, lex) in named else "doubt"
+        if choosing:
+            return "no"
+        if verb != _verbal(cue, lex) and cue.cue != "neither":
+            return "doubt"
+        if term.join == ", or" and not listing:
+            hosted = not terms[0].negated
+            return ("no" if article else "doubt") if hosted else "yes"
+        if cue.cue == "no" and first in ("a", "an", "the") and cue.words[0].low not in lex.sets["article"]:
+            return "doubt"
+        return "yes"
+    if term.join in ("and", ", and"):
+        return _inherits_and(term, before, cue, lex, article=article, verb=verb, hosts=hosts, listing=listing)
+    if verb or first in lex.sets["relative"] or first in lex.sets["preposition"]:
+        return "no"
+    if closers[at] >= 0 and (not article or cue.words[0].low in lex.sets["article"]):
+        last = terms[closers[at]]
+        answer = _inherits(terms, closers[at], cue, closers, lex, listing=True, choosing=choosing)
+        if answer == "yes" and (last.join in ("or", ", or", "nor") or cue.cue in ("without", "order", "neither")):
+            return "yes" if not is_attribute(first, lex) or is_attributive(term.words, lex) else "doubt"
+        return "doubt" if answer != "no" or article else _inherits_comma(term, cue, lex)
+    if article:
+        return "no" if cue.cue not in ("order", "except list") or first in ("a", "an") else "yes"
+    return _inherits_comma(term, cue, lex)
+
+
+def _inherits_and(
+    term: Term, before: Term, cue: Term, lex: Lexicon, *, article: bool, verb: bool, hosts: bool, listing: bool
+) -> str:
+    low = lows(term.words)
+    if verb:
+        told = tail_start(before.words, lex) < len(before.words) and not _verbal(cue, lex)
+        return "doubt" if _verbal(cue, lex) or told or cue.cue == "not" else "no"
+    if hosts and article:
+        return "no"
+    if article and not (cue.cue in ("order", "neither") and low[0] not in ("a", "an")):
+        if cue.cue == "no":
+            return "no"
+        if cue.words[0].low in ("a", "an", "the") and tail_start(term.words, lex) == len(low) and cue.cue != "not":
+            return "yes" if low[0] in ("a", "an", "the") else "doubt"
+        return "doubt"
+    if cue.cue == "not":
+        if is_attributive(cue.words, lex) and is_attributive(term.words, lex):
+            return "yes"
+        return "doubt"
+    tail = tail_start(term.words, lex)
+    points = any(word in lex.sets["pointing"] for word in low[tail:]) or (
+        low[-1] in lex.sets["at host"] and len(low) > 1
+    )
+    if (points or low[tail : tail + 1] == ["with"]) and not listing and cue.cue != "order":
+        return "doubt"
+    if is_attribute(low[0], lex) and not is_attribute(cue.words[0].low, lex) and len(low) > 1:
+        return "doubt"
+    if term.join == ", and" and not listing:
+        return "doubt"
+    return "yes"
+
+
+def _inherits_comma(term: Term, cue: Term, lex: Lexicon) -> str:
+    """`no people, sunset`: a thing of another sort is wanted; of the same sort, who knows."""
+    low = lows(term.words)
+    if cue.cue in ("order", "except list"):
+        each = is_plural(low[-1], lex) or low[-1] in lex.sets["unwanted"] or cue.cue == "except list"
+        return "yes" if each else "doubt"
+    if cue.cue in ("without", "neither", "not"):
+        return "doubt"
+    if low[-1] in lex.sets["clothing"] or low[-1] in lex.sets["unwanted"]:
+        return "no" if is_attribute(low[0], lex) else "doubt"
+    return "doubt" if _same_sort(term, cue, lex) else "no"
+
+
+def _same_sort(term: Term, cue: Term, lex: Lexicon) -> bool:
+    several = is_plural(head_noun(term.words, lex), lex), is_plural(head_noun(cue.words, lex), lex)
+    described = is_attribute(term.words[0].low, lex), is_attribute(cue.words[0].low, lex)
+    return several[0] == several[1] and described[0] == described[1]
+
+
+def _verbal(cue: Term, lex: Lexicon) -> bool:
+    return cue.cue == "not" and is_verb(cue.words, 0, lex)
+
+
+def _note_double(terms: Sequence[Term], at: int, lex: Lexicon, notes: Notes) -> None:
+    """`no dogs without leashes`, `not red car`: nobody can tell."""
+    term, before = terms[at], terms[at - 1] if at else None
+    low = lows(term.words)
+    if before is not None and before.negated and term.join == "" and term.cue != "free" and not term.exception:
+        terse = before.cue == "no" == term.cue and not before.inherited
+        if not terse:
+            notes.sign("a negation within a negation")
+    if term.cue == "no" and len(low) > 1 and term.words[0].kind == "emoji":
+        notes.sign("what the sign is about")
+    if term.cue == "not" and at and not term.join and any(word[0].isdigit() for word in low[1:]):
+        notes.sign("how far the negation reaches")
+    if term.cue == "not" and low and low[0].startswith("un") and len(low[0]) > 5 and len(low) > 1:
+        notes.sign("a double negation")
+    if term.cue == "not" and low and term.join == "" and (at == 0 or (before is not None and not before.negated)):
+        led = len(term.lead) > 1 or (at and terms[at - 1].words and terms[at - 1].words[-1].low in lex.sets["be"])
+        if is_attribute(low[0], lex) and not is_attributive(term.words, lex) and not led:
+            if tail_start(term.words, lex) > 1:
+                notes.sign("`not` before an attribute and a noun")
+
+
+# ---------------------------------------------------------------------------------- pass 5: several nouns behind `no`
+
+
+def split_keywords(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    """`no N N`: one thing where the two are known to be one, or an article tells; else nobody can tell."""
+    for at, term in enumerate(terms):
+        if term.cue != "no" or term.group is not None or not term.words:
+            continue
+        words = content(term.words, lex, absent=True)
+        end = tail_start(words, lex)
+        noun = words[:end]
+        if len(noun) < 2 or any(word.kind != "word" for word in noun):
+            continue
+        low = lows(noun)
+        terse = term.lead[-1].low in ("no", "zero") and len(term.lead) - (term.lead[0].low in ("and", "but", ",")) == 1
+        begins = at == 0 or terms[at - 1].negated
+        led = bool(at and terms[at - 1].words[-1:] and terms[at - 1].words[-1].low in lex.sets["dangling"])
+        known = " ".join(low[-2:]) in lex.sets["compound"] or low[0] in lex.sets["kind of sign"] or "of" in low
+        shown = is_attribute(low[0], lex) or low[0] in lex.sets["stuff"] or " ".join(low[:2]) in lex.sets["shade"]
+        if len(low) == 2 and (known or shown):
+            continue
+        if not terse or led or term.join not in ("", ","):
+            continue
+        first_ends = is_plural(low[0], lex) or low[0] in lex.sets["unwanted"] or low[0] in lex.sets["clothing"]
+        adjective_inside = any(is_attribute(word, lex) for word in low[1:-1])
+        if first_ends or adjective_inside or begins or len(low) > 2:
+            if not (known and len(low) == 2):
+                notes.sign(f"`no {' '.join(low[:3])}`")
+    return terms
+
+
+# ------------------------------------------------------------------------------ pass 6: descriptions of the absent
+
+
+def attach_tails(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    """Give what stands behind an absent thing to the thing, or back to what lacks it."""
+    host: Term | None = None
+    found: list[Term] = []
+    for at, term in enumerate(terms):
+        if not term.negated:
+            if (
+                host is not None
+                and term.join == ","
+                and term.bare
+                and term.group is None
+                and found
+                and found[-1].negated
+                and _describes(term.words, lex)
+            ):
+                host.words = [*without_dangling(host.words, lex), *term.words]
+                continue
+            host = term if term.group is None else None
+            found.append(term)
+            continue
+        found.append(term)
+        if term.cue in ("free", "absent") or term.group is not None:
+            continue
+        last = at + 1 == len(terms) or not terms[at + 1].inherited
+        if not last or term.cue == "not" or (term.inherited and _cue_of(terms, at).cue == "not"):
+            continue
+        head = content(host.words, lex) if host is not None else []
+        if host is None or not head:
+            _note_picture(term, host, lex, notes)
+            continue
+        _attach(term, host, lex, notes)
+    return found
+
+
+def _note_picture(term: Term, host: Term | None, lex: Lexicon, notes: Notes) -> None:
+    """`a photo without a filter of a lake`: the picture may be of it."""
+    low = lows(term.words)
+    if host is None or "of" not in low[1:-1]:
+        return
+    noun = low[low.index("of", 1) - 1]
+    shown = "of a" in " ".join(low) and head_noun(content(host.words, lex), lex) in lex.sets["depiction"]
+    if shown or noun in lex.sets["unwanted"] or noun in lex.sets["mover"] or noun in lex.sets["clothing"]:
+        notes.sign("what the picture is of")
+
+
+def _cue_of(terms: Sequence[Term], at: int) -> Term:
+    while at and terms[at].inherited:
+        at -= 1
+    return terms[at]
+
+
+def _describes(chunk: Chunk, lex: Lexicon) -> bool:
+    """Whether a chunk behind a comma goes on about the thing in front: `, at night`, `, sitting on a bench`."""
+    low = lows(chunk)
+    if low[0] in lex.sets["locative"] or (low[0] in lex.sets["relative"] and low[0] != "that"):
+        return True
+    return is_verb(chunk, 0, lex)
+
+
+def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
+    words = content(term.words, lex, absent=True)
+    if not words:
+        return
+    if head_noun(content(host.words, lex), lex) in lex.sets["depiction"]:
+        _note_picture(term, host, lex, notes)
+    if (finite := _host_verb(words, host, term, lex)) and finite > 0:
+        term.words, host.words = words[:finite], [*without_dangling(host.words, lex), *words[finite:]]
+        return
+    if any(word.low[0].isdigit() or word.low == "size" for word in words[1:]):
+        notes.sign("how far the negation reaches")
+    start = tail_start(words, lex)
+    while start < len(words):
+        noun, tail = words[:start], words[start:]
+        end = len(tail)
+        if tail[0].low in lex.sets["preposition"]:
+            end = _phrase_end(tail, lex)
+        answer = _owner(noun, tail[:end], host, lex)
+        if answer == "doubt":
+            notes.sign(f"what `{' '.join(lows(tail)[:3])}` belongs to")
+            return
+        if answer == "host":
+            term.words = noun
+            host.words = [*without_dangling(host.words, lex), *tail]
+            return
+        start += end
+    term.words = words
+
+
+def _host_verb(words: Chunk, host: Term, term: Term, lex: Lexicon) -> int:
+    """Where a verb begins of which the host is the subject; 0 without a verb, -1 where the absent is its subject."""
+    many = is_plural(head_noun(content(host.words, lex), lex), lex)
+    for at in range(1, len(words)):
+        low, after = words[at].low, words[at + 1].low if at + 1 < len(words) else ""
+        be = low in lex.sets["be"]
+        doing = low in lex.sets["doing"] if many else is_finite(low, lex) and low.endswith("s")
+        if be or (
+            doing and (after in lex.sets["preposition"] or after in lex.sets["quantity"] or is_plural(after, lex))
+        ):
+            own = host.words[-1].low in ("where", "when", "which")
+            worn = head_noun(words[:at], lex) in lex.sets["clothing"]
+            if many and not be and term.words[0].low in ("a", "an"):
+                return -2  # "rooms without a hat stand in the corner"
+            own |= (
+                term.join in (",", ".", "and", "but", ", and", ", but") and term.cue in ("no", "neither") and not worn
+            )
+            return -1 if own else at
+        if words[at].low in lex.sets["preposition"] or words[at].low in lex.sets["relative"]:
+            return 0
+    return 0
+
+
+def _phrase_end(tail: Chunk, lex: Lexicon) -> int:
+    """Where the first phrase of a preposition ends, and the next begins."""
+    at = 1
+    if len(tail) > 1 and tail[0].low in ("on", "off") and tail[1].low in lex.sets["preposition"]:
+        return 1  # "no lights on at night"
+    if len(tail) > 1 and tail[1].low in lex.sets["relative"]:
+        return len(tail)
+    while at < len(tail) and (tail[at].low in lex.sets["preposition"] or tail[at].low in ("of", "front", "top")):
+        at += 1
+    return tail_start(tail, lex, at)
+
+
+def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon) -> str:
+    """Whom a description behind an absent thing is about: the `thing`, the `host`, nobody (`drop`), or `doubt`."""
+    low = lows(tail)
+    thing = head_noun(noun, lex)
+    owner = head_noun(content(host.words, lex), lex)
+    mover, worn = thing in lex.sets["mover"], thing in lex.sets["clothing"] or thing in lex.sets["body"]
+    hosts_move, hosts_place = owner in lex.sets["mover"] or is_person(owner, lex), owner in lex.sets["place"]
+    first, last = low[0], low[-1]
+    if low == ["on"]:
+        return "drop"
+    if first == "where" or low[:2] == ["in", "which"]:
+        return "thing" if thing in ("place", "places", "spot") else "host"
+    if first in lex.sets["relative"]:
+        return "thing" if mover else "host" if worn and hosts_move else "doubt"
+    if first not in lex.sets["preposition"] or is_verb(tail, 0, lex):
+        if mover:
+            return "thing" if first not in lex.sets["scenic"] else "doubt"
+        if worn:
+            return "host" if hosts_move else "doubt"
+        if first in lex.sets["lying"] or thing in lex.sets["unwanted"]:
+            return "thing"
+        return "host" if hosts_move else "doubt"
+    if first in ("during", "after", "before"):
+        return "host"
+    if last in lex.sets["occasion"] or (low[-2:-1] and low[-2] in lex.sets["occasion"]):
+        return "host"
+    pointing = any(word in lex.sets["pointing"] for word in low)
+    if first in ("with", "like", "as", "than"):
+        return "thing" if mover else "doubt"
+    if first in ("for", "from", "to", "about", "between", "of"):
+        return "thing"
+    if first == "in" and mover and (last in lex.sets["clothing"] or is_attribute(last, lex)):
+        return "thing"
+    if last in lex.sets["body"] or (last in lex.sets["backdrop"] and "a" not in low and "an" not in low):
+        if worn and last not in lex.sets["body"] and not pointing and last not in ("wall", "walls", "water"):
+            return "doubt" if "the" not in low else "host" if hosts_move else "thing"
+        return "thing"
+    if pointing:
+        return "host" if low[1:2] != ["it"] else "drop"
+    if "a" in low or "an" in low:
+        return "host"
+    if last in lex.sets["setting"]:
+        if hosts_move and mover:
+            return "doubt"
+        return "host" if hosts_move or not mover else "thing" if hosts_place and "the" in low else "doubt"
+    if "the" in low or "both" in low or "either" in low:
+        return "thing" if mover or not hosts_move else "doubt"
+    return "thing" if mover and hosts_place and first != "at" else "doubt" if hosts_place or not hosts_move else "host"
+
+
+def is_person(low: str, lex: Lexicon) -> bool:
+    """Whether a word looks like someone who does something: `violinist`, `waiter`."""
+    return (
+        len(low) > 5
+        and low.endswith(("ist", "ists", "man", "men", "woman", "women", "eer", "er", "ers"))
+        and (low not in lex.sets["clothing"] and low not in lex.sets["place"])
+    )
+
+
+# ------------------------------------------------------------------------------------------ pass 7: descriptions
+
+
+def join_descriptions(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    """Make one scene of what `and` joins, unless each is a thing by itself; logic where `both` or the like says so."""
+    found: list[Term] = []
+    run_is_list = False
+    for at, term in enumerate(terms):
+        before = found[-1] if found else None
+        if before is None or not _affirmed(before) or not _affirmed(term) or term.mark or term.affirms:
+            run_is_list = _is_list(terms, at, lex)
+            found.append(term)
+            continue
+        if term.join == "and" or term.join == ", and":
+            marked = term.strong or before.mark == "both" or run_is_list
+            if not marked:
+                before.words += [*term.lead, *term.words]
+                continue
+        elif term.join == "," and _describes(term.words, lex):
+            before.words += [*term.lead, *term.words]
+            continue
+        elif term.join != ",":
+            run_is_list = _is_list(terms, at, lex)
+        found.append(term)
+    return found
+
+
+def _affirmed(term: Term) -> bool:
+    return not term.negated and term.group is None
+
+
+def _is_list(terms: Sequence[Term], at: int, lex: Lexicon) -> bool:
+    """Whether the affirmed terms from here that `and` and commas join are things, each by itself."""
+    first = True
+    while at < len(terms) and _affirmed(terms[at]) and (first or terms[at].join in ("and", ", and", ",")):
+        words = content(terms[at].words, lex) or terms[at].words
+        if not is_thing(words, lex) or _gathers(words, lex):
+            return False
+        at, first = at + 1, False
+    return True
+
+
+def _gathers(words: Chunk, lex: Lexicon) -> bool:
+    """Whether a phrase with `of` holds all that follows: `a bowl of oranges and apples`."""
+    low = lows(words)
+    if "of" not in low[1:-1]:
+        return False
+    at = low.index("of", 1)
+    return is_plural(low[-1], lex) or low[at - 1] in lex.sets["depiction"]
+
+
+PASSES: tuple[Callable[[list[Term], Lexicon, Notes], list[Term]], ...] = (
+    join_attributes,
+    split_subjects,
+    drop_permissions,
+    reach,
+    split_keywords,
+    attach_tails,
+    join_descriptions,
+)
+"""What is settled about the terms of a query, in this order."""

@@ -1,284 +1,343 @@
-"""From words to a row of operands and operators: which words are logic, which are only words."""
+"""From words to items: runs of words, and the cues between them that may be logic."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import NamedTuple
 
-from lcse_plugins.parsing.english.absences import absence_length, is_free, left_out_length, may_be_outside, put_absent
-from lcse_plugins.parsing.english.items import NEGATIONS, Item, Tag, is_words, tag_at
-from lcse_plugins.parsing.english.lexicon import Lexicon
-from lcse_plugins.parsing.english.names import is_title, is_written, may_be_name, name_length, sign_length
-from lcse_plugins.parsing.english.orders import may_end_thing
-from lcse_plugins.parsing.english.senses import means_it
-from lcse_plugins.parsing.english.turns import (
-    asks_anew,
-    is_after_negation,
-    is_after_order,
-    may_begin,
-    orders_absence,
-)
-from lcse_plugins.parsing.english.words import Word
+from lcse_plugins.parsing.english.lexicon import Lexicon, match
+from lcse_plugins.parsing.english.phrases import is_attribute, is_plural, without_leading
+from lcse_plugins.parsing.english.words import Chunk, Notes, Word, lows
 
-__all__ = ["tag_cues"]
+__all__ = ["NEGATIONS", "Item", "tag_cues"]
 
-_STOPS = frozenset(".!?;")
-_LISTS: frozenset[Tag] = frozenset({"both", "either", "exactly one", "neither", "not both"})
-_PARENTHESES: dict[str, Tag] = {"(": "open", ")": "close"}
-_WHOLE = ("fixed", "emphatic")
+NEGATIONS = frozenset({"no", "without", "not", "order", "nobody", "neither", "except list"})
+"""The tables of cues that negate what follows."""
+
+_ENDS = frozenset({",", ".", ";", "?", "!", ")", "(", ":", "and", "or", "but", "nor"})
+_UNCAPITAL = frozenset({"a", "an", "the", "of", "in", "on", "or", "and", "for", "to", "at"})
+_STOPS = frozenset({".", ";", "?", "!"})
+_DOUBTFUL_TITLE = frozenset({"no", "without", "not", "nobody", "neither", "absent", "or", "but"})
 
 
-def tag_cues(words: Sequence[Word], lexicon: Lexicon) -> tuple[list[Item], set[Word]]:
-    """The items of a query, and the words that look like a cue but are known to be none."""
-    return _Tagger(words, lexicon).run()
+class Item(NamedTuple):
+    """A run of words, or a cue; `tag` is `words`, `free`, a mark, or the table of the cue."""
+
+    tag: str
+    words: Chunk
 
 
-class _Tagger:
-    """Goes over the words once, by rules.
+def tag_cues(words: Chunk, lex: Lexicon, notes: Notes) -> list[Item]:
+    """The words as items: what stays words, what negates, what joins."""
+    low = lows(words)
+    items: list[Item] = []
+    negated = False
+    run: Chunk = []
+    free: Chunk = []
 
-    A rule looks at a place, where `_found` is the longest cue, and says how many words it took: 0 when it has no say.
-    """
+    def flush() -> None:
+        nonlocal run, free
+        if run:
+            items.append(Item("words", run))
+        items.extend(Item("free", [word]) for word in free)
+        run, free = [], []
 
-    def __init__(self, words: Sequence[Word], lexicon: Lexicon) -> None:
-        self._words = words
-        self._low = [word.low for word in words]
-        self._lexicon = lexicon
-        self._items: list[Item] = []
-        self._known: set[Word] = set()
-        self._listing = False
-        self._found = 0, ""
-        self._mark_rules = (
-            self._quotation, self._stop, self._colon, self._mark, self._example, self._cue, self._word,
-        )  # fmt: skip
-        self._word_rules = (
-            self._inscription, self._sign, self._absence, self._order, self._fixed, self._example, self._turn,
-            self._cue, self._hyphenated, self._free, self._non, self._word,
-        )  # fmt: skip
-
-    def run(self) -> tuple[list[Item], set[Word]]:
-        at = 0
-        while at < len(self._words):
-            self._found = self._lexicon.cues.match(self._low, at)
-            rules = self._word_rules if self._words[at].kind == "word" else self._mark_rules
-            at += next(filter(None, (rule(at) for rule in rules)))
-        return self._items, self._known
-
-    # ------------------------------------------------------------------------------------ rules for marks
-
-    def _quotation(self, at: int) -> int:
-        """A quoted text, a smiley, the full stop of `No. 5`."""
-        word = self._words[at]
-        number = word.low == "." and self._low[at - 1] == "no" and self._low[at + 1 : at + 2]
-        if word.kind in ("quoted", "smiley") or (number and number[0].isdigit()):
-            return self._keep(at, 1)
-        return 0
-
-    def _stop(self, at: int) -> int:
-        """The end of a sentence, or a dash; not that of `excl. dogs`."""
-        if at and self._low[at] == "." and _is_short(self._words[at - 1]):
-            return 1
-        if self._words[at].kind != "dash" and self._low[at] not in _STOPS:
-            return 0
-        self._listing = False
-        return self._put("stop", at, 1)
-
-    def _colon(self, at: int) -> int:
-        """`none of these: dogs`, `exclude: dogs`, `no people: beach`."""
-        if self._low[at] != ":" or not self._items:
-            return 0
-        last = self._items[-1]
-        if last.tag in _LISTS:
-            return 1
-        if last.tag in NEGATIONS:
-            last.tag = "neither"
-            return 1
-        return self._put("stop", at, 1) if is_after_negation(self._items, self._lexicon) else 0
-
-    def _mark(self, at: int) -> int:
-        """A comma, a parenthesis, the sign of `🚫 no dogs`."""
-        low = self._low[at]
-        if low == ",":
-            return self._keep(at, 1) if self._listing else self._put("comma", at, 1)
-        if low in _PARENTHESES:
-            return self._put(_PARENTHESES[low], at, 1)
-        sign = self._words[at].kind == "emoji" and self._found[0]
-        return 1 if sign and self._negates(at + 1) else 0
-
-    # ------------------------------------------------------------------------------------ rules for words
-
-    def _sign(self, at: int) -> int:
-        """The name of a sign: `no smoking sign`; where a query begins one may doubt that of `no war banner`."""
-        if length := sign_length(self._words, self._low, at, self._lexicon):
-            return self._keep(at, length)
-        length = name_length(self._low, at, self._lexicon)
-        return self._doubt(at, length) if length else 0
-
-    def _inscription(self, at: int) -> int:
-        """What is written on a thing, up to the end of the clause: `a sign that says | no more war`."""
-        if not self._negates(at) or not is_written(self._low, at, self._lexicon):
-            return 0
-        end = next((k for k in range(at, len(self._low)) if self._words[k].kind in ("mark", "dash")), len(self._low))
-        again = any(self._lexicon.cues.match(self._low, k)[0] for k in range(at + self._found[0], end))
-        return self._doubt(at, end - at) if again else self._keep(at, end - at)
-
-    def _absence(self, at: int) -> int:
-        """What says that the thing in front is absent: `cats | are missing`, `leave the cats | out`."""
-        if tag_at(self._items, len(self._items) - 1) != "words":
-            return 0
-        if self._low[at] == "out":
-            operand = self._items[-1].words
-            length = left_out_length(self._words, self._low, at, operand, self._lexicon)
-        elif self._low[at : at + 2] == ["not", "in"] and not may_be_outside(self._items, self._lexicon):
-            length = 0
-        else:
-            length = absence_length(self._words, self._low, at, self._lexicon)
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word.kind in ("mark", "dash") and (tag := _mark(words, at)):
+            flush()
+            items.append(Item(tag, [word]))
+            at += 1
+            continue
+        if word.kind not in ("word", "emoji"):
+            run.append(word)
+            at += 1
+            continue
+        if absent := _free_word(words, at, run, lex, notes):
+            length, thing = absent
+            if length < 0:
+                run.pop()
+            free.append(thing)
+            at += 1
+            continue
+        length, tag = match(lex.cues, low, at)
+        if (
+            not length
+            and run
+            and negated
+            and run[-1].low not in lex.sets["relative"]
+            and (wish := _wish_length(low, at, lex))
+        ):
+            length, tag = wish, "wish"
         if length:
-            self._put("absent", at, length)
-            *_, verb, place = self._low[: at + length]
-            self._items[-1].doubtful = verb in ("missing", "absent") and place != "from"  # "label missing on | bottle"
-        return length
+            length, tag = _sense(words, low, at, length, tag, run, items, lex, notes, negated=negated)
+            negated |= tag in NEGATIONS or tag == "absent"
+        if not length or tag == "words":
+            length = max(length, 1)
+            run.extend(words[at : at + length])
+        else:
+            flush()
+            items.append(Item(tag, words[at : at + length]))
+        at += length
+    flush()
+    return items
 
-    def _order(self, at: int) -> int:
-        """A verb that asks for the absence of what follows, or the beginning of a name: `drop tower ride`."""
-        length, _ = self._lexicon.imperative.match(self._low, at)
-        if not length:
-            return 0
-        cue, tag = self._found
-        meant = length > cue and tag != "nobody"
-        answer = orders_absence(self._items, self._words, at, length, self._lexicon) if meant else "no"
-        if answer != "yes":
-            return self._doubt(at, length) if answer == "maybe" else 0
-        self._put("without", at, length)
-        self._items[-1].order = True
-        return length
 
-    def _fixed(self, at: int) -> int:
-        """A phrase with a cue in it that is none: `salt and pepper`, `is | not missing`, `not only`."""
-        length, tag = self._found
-        if tag == "leeway":
-            return self._keep(at, length, known=False)
-        if tag in _WHOLE:
-            self._listing |= self._low[at : at + length] == ["such", "as"]
-            return self._keep(at, length)
-        if tag in NEGATIONS and length > 1:
-            longer, hidden = self._lexicon.cues.match(self._low, at + length - 1)
-            if longer > 1 and hidden in _WHOLE:
-                return self._keep(at, length - 1)
+def _mark(words: Chunk, at: int) -> str:
+    """The tag of a punctuation mark, or nothing where it is part of the words."""
+    word = words[at]
+    if word.kind == "dash":
+        return "-"
+    if word.low == "." and at and words[at - 1].low in ("no", "dr", "mr", "mrs", "st", "excl", "incl", "vs"):
+        return ""
+    if word.low in _STOPS:
+        return "."
+    return word.low if word.low in (",", ":", "(", ")") else ""
+
+
+# ---------------------------------------------------------------------------------------- `dog-free`, `laptop-less`
+
+
+def _free_word(words: Chunk, at: int, run: Chunk, lex: Lexicon, notes: Notes) -> tuple[int, Word] | None:
+    """What a word such as `dog-free`, or the word in front of `free`, says is absent."""
+    word = words[at]
+    after = words[at + 1].low if at + 1 < len(words) else ""
+    if word.low == "free" and run and run[-1].kind == "word" and after not in ("of", "from"):
+        thing = run[-1]
+        mover = thing.low in lex.sets["mover"] or thing.low in lex.sets["unwanted"]
+        alone = len(run) == 1 and (not after or after in _ENDS)
+        if not mover or after in lex.sets["given free"] or f"{thing.low}-free" in lex.sets["lexical"]:
+            return None
+        if after in lex.sets["sign"] or not (alone or after in lex.sets["place"] or after in lex.sets["image"]):
+            notes.sign(f"{thing.low} free")
+            return None
+        return -1, thing
+    for ending in ("-free", "-less"):
+        stem = word.low.removesuffix(ending)
+        if stem == word.low or not stem or word.low in lex.sets["lexical"]:
+            continue
+        if after in lex.sets["sign"]:
+            notes.sign(word.low)
+            return None
+        cut = Word(stem, word.start, word.end - len(ending), "word", capital=word.capital)
+        if run and run[-1].low in ("cell", "hot", "wine", "stop", "traffic", "fire", "tennis", "baseball", "teddy",
+                                   "potted", "dining", "sports", "parking", "hair"):  # fmt: skip
+            first = run.pop()
+            cut = cut._replace(start=first.start, low=f"{first.low} {stem}")
+        return 1, cut
+    stem = word.low.removesuffix("less")
+    if len(word.low) > len(stem) > 2 and stem.isalpha() and f"{stem}-less" not in lex.sets["lexical"]:
+        notes.shape(f"{word.low!r} was not taken as logic")
+    return None
+
+
+# -------------------------------------------------------------------------------------------- what a cue means here
+
+
+def _sense(
+    words: Chunk,
+    low: Sequence[str],
+    at: int,
+    length: int,
+    tag: str,
+    run: Chunk,
+    items: Sequence[Item],
+    lex: Lexicon,
+    notes: Notes,
+    *,
+    negated: bool,
+) -> tuple[int, str]:
+    """The length and tag of a cue at this place; the tag `words` where it is none."""
+    end = at + length
+    after = low[end] if end < len(low) else ""
+    before = low[at - 1] if at else ""
+    first = low[at]
+    if tag == "fixed":
+        if any(word.low in ("no", "not", "without", "never") for word in words[at:end]):
+            notes.idiom = True
+        return length, "words"
+    if tag == "wish":
+        return length, "only"
+    if tag == "exclusive" and after and after not in _ENDS:
+        return length, "not both"
+    if tag == "leeway":
+        notes.sign(" ".join(low[at:end]))
+        return length, "words"
+    if tag in _DOUBTFUL_TITLE | NEGATIONS and _in_title(words, at, end):
+        notes.sign("a title")
+        return length, "words"
+    if tag == "absent":
+        return _absent_sense(low, at, length, run, lex, notes)
+    if tag in NEGATIONS and _is_written(words, at, run, items, lex):
+        notes.idiom = True
+        return length, "words"
+    if tag == "no":
+        return _no_sense(words, low, at, length, run, lex, notes)
+    if tag == "order":
+        return _order_sense(words, low, at, length, run, lex, notes)
+    if first in ("minus", "plus") and (after[:1].isdigit() or before[:1].isdigit() or before in ("a", "the")):
+        return length, "words"
+    if tag == "not" and after == "you" and end + 1 >= len(low) - 1:  # "you have dogs, don't you?"
+        return length + 1, "words"
+    if tag in ("not", "without") and (not after or after in _ENDS - {"("}) and first != "except":
+        notes.sign(f"{' '.join(low[at:end])} stands alone")
+        return length, "words"
+    if tag in ("not", "without") and (sign := _sign_length(low, at, end, lex)):
+        notes.sign("what a sign says")
+        return sign, "words"
+    if tag == "only":
+        inside = run and run[-1].low in lex.sets["preposition"]
+        return (length, "only") if negated and not inside and after else (length, "words")
+    if tag == "nobody" and before in ("a", "the"):
+        notes.sign("nobody")
+        return length, "words"
+    if tag in ("either", "both", "exactly one") and not _has_pair(low, end, tag):
+        return length, "words"
+    if tag == "but" and length == 1 and run and match(lex.cues, low, end)[1] not in NEGATIONS:
+        start = next((word.low for word in run if word.low not in lex.sets["request word"] - lex.sets["universal"]), "")
+        start = (
+            start
+            if start in lex.sets["universal"]
+            else next((w.low for w in run[:3] if w.low in lex.sets["universal"]), "")
+        )
+        if start and after != "with":
+            return length, "without"
+    return length, tag
+
+
+def _has_pair(low: Sequence[str], end: int, tag: str) -> bool:
+    """Whether `both` and `either` are followed by what they pair: `both a dog and a cat`."""
+    ahead = low[end : end + 24]
+    return "and" in ahead or (tag != "both" and "or" in ahead) or "," in ahead or "as" in ahead
+
+
+def _wish_length(low: Sequence[str], at: int, lex: Lexicon) -> int:
+    """The length of a new request behind an exclusion: `instead of dogs show me cats`."""
+    if low[at] not in ("show", "give", "find", "i", "include"):
         return 0
+    return match(lex.leading, low, at)[0]
 
-    def _example(self, at: int) -> int:
-        """An `and` or `or` among examples: `animals such as cats and dogs`."""
-        length, tag = self._found
-        return self._keep(at, length) if self._listing and tag in ("and", "or") else 0
 
-    def _turn(self, at: int) -> int:
-        """Where a wish begins behind what is not wanted: `no people, | only dogs`, `hate dogs, | love cats`."""
-        word = self._words[at]
-        includes = word.low == "include" and may_end_thing(self._low[at - 1], self._lexicon)
-        if (includes or word.low in ("only", "just")) and is_after_negation(self._items, self._lexicon):
-            return self._put("but", at, 1)
-        if word.low in self._lexicon.words("wish") and is_after_order(self._items):
-            self._items[-1] = Item("but", [*self._items[-1].words, word], doubtful=word.low == "like")
-            return 1
-        if asks_anew(self._items, self._low, at, self._lexicon):  # the request itself is read as words
-            self._put("but", at, 0)
-        return 0
+def _in_title(words: Chunk, at: int, end: int) -> bool:
+    """Whether a cue is written as in a title: `Rebel Without a Cause`."""
+    if not words[at].capital:
+        return False
+    following = [word for word in words[end : end + 4] if word.kind == "word" and word.low not in _UNCAPITAL]
+    if at == 0:
+        return len(following) > 1 and all(word.capital for word in following)
+    return bool(following) and following[0].capital
 
-    def _cue(self, at: int) -> int:
-        """A word or phrase that is logic."""
-        length, tag = self._found
-        if not length or not self._is_meant(tag, at, length):
+
+def _is_written(words: Chunk, at: int, run: Chunk, items: Sequence[Item], lex: Lexicon) -> bool:
+    """Whether what follows is written on the thing in front: `a sign that says no more war`, `a sign: no dogs`."""
+    lettered = lex.sets["sign"] | lex.sets["lettered"]
+    if not run:
+        if len(items) >= 2 and items[-1].tag == ":" and items[-2].tag == "words":
+            return items[-2].words[-1].low in lettered
+        return False
+    if run[-1].low not in lex.sets["saying"] or words[at].low in ("without", "except", "excluding"):
+        return False
+    if run[-1].low in ("reading", "labeled", "labelled"):
+        return words[at].low != "no"
+    return any(word.low in lettered for word in run)
+
+
+def _sign_length(low: Sequence[str], at: int, end: int, lex: Lexicon) -> int:
+    """The length of what a sign says, sign included: `no dogs allowed sign`; 0 where there is no sign."""
+    for place in range(end, min(end + 5, len(low))):
+        if low[place] in (",", ".", ";", "but", "and", "(", ")", "without", "no", "not"):
             return 0
-        return self._nobody(at, length) if tag == "nobody" else self._operator(cast("Tag", tag), at, length)
-
-    def _hyphenated(self, at: int) -> int:
-        """`dog-free`, `phone-less`, `no-car`: an absent operand, cut out of the words around it."""
-        word = self._words[at]
-        stem, _, ending = word.low.rpartition("-")
-        if stem == "no" and ending in self._lexicon.words("mover"):
-            self._items.append(Item("words", [word._replace(low=ending, start=word.start + 3)], negated=True))
-            return 1
-        if not stem or ending not in ("free", "less") or word.low in self._lexicon.words("lexical"):
-            return 0
-        put_absent(self._items, [word._replace(low=stem, end=word.end - len(ending) - 1)], self._lexicon)
-        return 1
-
-    def _free(self, at: int) -> int:
-        """The `free` of `people free beach`; one may doubt that of `kids free meal`."""
-        answer = is_free(self._low, at, self._lexicon)
-        if answer != "yes":
-            return self._doubt(at, 1) if answer == "maybe" else 0
-        put_absent(self._items, [], self._lexicon)
-        return 1
-
-    def _non(self, at: int) -> int:
-        """`non-white`, of which one may doubt whether it is an absence; not `non-stick`."""
-        names = self._lexicon.words("non")
-        if self._low[at] == "non":
-            return self._keep(at, 2) if not names.isdisjoint(self._low[at + 1 : at + 2]) else 0
-        other = self._low[at].removeprefix("non-")
-        return self._doubt(at, 1) if other != self._low[at] and other not in names else 0
-
-    def _word(self, at: int) -> int:
-        return self._keep(at, 1, known=False)
-
-    # ------------------------------------------------------------------------------------ putting items down
-
-    def _keep(self, at: int, length: int, *, known: bool = True) -> int:
-        """Add words to the operand under way."""
-        if not is_words(self._items, len(self._items) - 1):
-            self._items.append(Item("words"))
-        taken = self._words[at : at + length]
-        self._items[-1].words.extend(taken)
-        if known:
-            self._known.update(taken)
-        return length
-
-    def _doubt(self, at: int, length: int) -> int:
-        """Add words to the operand under way, though they may be logic."""
-        self._keep(at, length)
-        self._items[-1].doubtful = True
-        return length
-
-    def _put(self, tag: Tag, at: int, length: int) -> int:
-        self._items.append(Item(tag, list(self._words[at : at + length])))
-        return length
-
-    def _nobody(self, at: int, length: int) -> int:
-        """`nobody is …`: no people."""
-        last = self._words[at + length - 1]
-        self._put("no", at, length)
-        self._items.append(Item("words", [Word("people", last.start, last.end, instead="people")]))
-        following = self._low[at + length : at + length + 1]
-        return length + len(self._lexicon.words("be").intersection(following))
-
-    def _operator(self, tag: Tag, at: int, length: int) -> int:
-        self._put(tag, at, length)
-        self._items[-1].doubtful = (at > 0 and self._low[at] == "ignoring") or may_be_name(self._low, at, self._lexicon)
-        phrase = " ".join(self._low[at : at + length])
-        ampersand = self._words[at].end - self._words[at].start == 1
-        self._items[-1].strong = tag == "and" and (ampersand or phrase in self._lexicon.words("strong and"))
-        self._items[-1].framed = length > 1 and tag in ("and", "or", "but") and not self._items[-1].strong
-        return length
-
-    # ------------------------------------------------------------------------------------ is it a cue?
-
-    def _negates(self, at: int) -> bool:
-        """Whether a negation in words begins here."""
-        return self._lexicon.cues.match(self._low, at)[1] in (*NEGATIONS, "nobody")
-
-    def _is_meant(self, tag: str, at: int, length: int) -> bool:
-        """Whether a cue is one here."""
-        if tag == "not" and self._low[at] in ("do", "does", "did"):
-            host = self._items[-1].words if tag_at(self._items, len(self._items) - 1) == "words" else []
-            return len(host) < 4 or host[-1].low in ("that", "which", "who", "it", "they")
-        if tag in NEGATIONS and is_title(self._words, at, length, self._lexicon):
-            return False
-        if self._low[at + length - 1] == "never":
-            return may_begin(self._items)
-        return means_it(self._low, at, length, self._lexicon)
+        if low[place] in lex.sets["sign"] or (low[place] in lex.sets["lettered"] and low[place] in ("tattoo", "flag")):
+            if place == end or low[place - 1] in lex.sets["kind of sign"] or is_attribute(low[place - 1], lex):
+                return 0
+            if low[place - 1] in lex.sets["article"] or low[place - 1] in lex.sets["preposition"]:
+                return 0
+            if low[place - 1] in ("or", "any", "smiling", "crying", "nike", "apple", "us"):
+                return 0
+            return place + 1 - at
+    return 0
 
 
-def _is_short(word: Word) -> bool:
-    """Whether a word is an abbreviation that a full stop may end."""
-    return word.low in ("excluding", "including", "without") and word.end - word.start < 5
+def _no_sense(
+    words: Chunk, low: Sequence[str], at: int, length: int, run: Chunk, lex: Lexicon, notes: Notes
+) -> tuple[int, str]:
+    """`no` before a number, before a sign, in a name."""
+    end = at + length
+    after = low[end] if end < len(low) else ""
+    if sign := _sign_length(low, at, end, lex):
+        prohibited = after in lex.sets["prohibition"] or (run and run[-1].low in ("a", "the"))
+        if prohibited:
+            notes.idiom = True
+        else:
+            notes.sign("what a sign says")
+        return sign, "words"
+    if low[at] in ("0", "zero") and (after in ("-", "%") or (run and not _ends_thing(run, lex))):
+        return length, "words"
+    if after[:1].isdigit() and low[at] == "no":
+        notes.sign("`no` may be a number")
+        return length, "words"
+    if at and low[at - 1] in ("a", "the", "an"):
+        notes.sign("a name with `no` in it")
+        return length, "words"
+    return length, "no"
+
+
+def _ends_thing(run: Chunk, lex: Lexicon) -> bool:
+    """Whether `zero` behind these words counts: `a lobby with zero people`, and not `coke zero`."""
+    return run[-1].low in lex.sets["preposition"] or run[-1].low in lex.sets["show"] or run[-1].low in lex.sets["be"]
+
+
+def _absent_sense(low: Sequence[str], at: int, length: int, run: Chunk, lex: Lexicon, notes: Notes) -> tuple[int, str]:
+    """`is missing` behind a thing, `missing a tooth` before one."""
+    end = at + length
+    after = low[end] if end < len(low) else ""
+    last = low[end - 1]
+    ends = not after or after in _ENDS or after == "from" or after in ("please", "either", "there", "at", "though")
+    if run and ends and after != "from":
+        if " in " in f" {' '.join(low[at:end])} " and (
+            len(run) > 4 or run[-1].low in lex.sets["depiction"] or run[-1].low in ("paintings", "pictures", "photos")
+        ):
+            notes.sign("it is unclear what is not there")
+        return length, "absent"
+    if length > 1 and low[at] in (*lex.sets["be"], "not", "am"):
+        shorter, tag = (2, "not") if low[at + 1] == "not" else (1, "not") if low[at] == "not" else (0, "")
+        if shorter and after != "from":
+            return shorter, tag
+    if last == "missing" and run and run[-1].low not in ("a", "the", "with", "of", "for", "an"):
+        if after in ("a", "an", "its", "his", "her", "any", "their", "the") or is_plural(after, lex):
+            return length, "without"
+    if last == "missing" and not run and after in ("a", "an", "the", "any"):
+        return length, "without"
+    notes.sign(" ".join(low[at:end]))
+    return length, "words"
+
+
+def _order_sense(
+    words: Chunk, low: Sequence[str], at: int, length: int, run: Chunk, lex: Lexicon, notes: Notes
+) -> tuple[int, str]:
+    """An order excludes where a request may begin; `a man trying to avoid a puddle` orders nothing."""
+    end = at + length
+    after = low[end] if end < len(low) else ""
+    first = low[at]
+    if not after or after in _ENDS - {":", "("}:
+        return length, "words"
+    asked = not without_leading(run, lex) or run[-1].low in ("please", "should", "must")
+    if not asked:
+        doer = run[-1].low in lex.sets["mover"] or any(word.low in lex.sets["mover"] for word in run)
+        if first in ("exclude", "omit", "filter", "leave", "get", "please") and run[0].low not in lex.sets["article"]:
+            return length, "order"
+        if first == "hate" or doer or run[-1].low in ("that", "who", "which", "can", "a", "the"):
+            return length, "words"
+        notes.sign(f"{' '.join(low[at:end])} may be an order")
+        return length, "words"
+    if first in ("cut", "take") and after not in lex.sets["quantity"] and after != "any":
+        notes.sign(f"{first} out may be part of a name")
+        return length, "words"
+    if " ".join(low[at:end]) in lex.sets["order in names"]:
+        article = after in lex.sets["quantity"] or after in ("any", "all", ":")
+        wanted = is_plural(after, lex) or after in lex.sets["unwanted"] or after in lex.sets["mover"]
+        if not (article or wanted or any(is_plural(word, lex) for word in low[end : end + 3])):
+            notes.sign(f"{first} may be part of a name")
+            return length, "words"
+    return length, "order"

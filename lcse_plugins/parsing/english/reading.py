@@ -1,42 +1,32 @@
-"""English to tree: words, then cues, then clauses, then precedence.
+"""English to tree, in four steps: words, cues, clauses, tree.
 
-How the layer decides, in short; the words it knows are in `english.txt`:
-
-- `and` joins things only where each is a thing by itself (`a dog and a cat`). With a verb or a preposition in the row
+- `and` joins things only where each is a thing by itself (`a dog and a cat`). With a verb or a preposition among them
   it describes one scene (`a man and a woman riding bikes`), unless `both`, `as well as` or the like marks it as logic.
-- Attributes that `and` joins wait for one noun (`a red and blue ball`). Where that is absent, so is each sort of it
-  (`no red and white flowers`), and the reading is noted as ambiguous.
 - `or` is always logic. What the first or last alternative says for all is given to each: `a cat or a dog on a sofa`.
 - A negation reaches over a list (`without dogs, cats or birds`) up to `but`, a new article after `no`, a verb
-  (`and smiling`), a comma after its `or`, or a thing with a negation of its own; a verb that excludes reaches over
-  commas (`avoid people, cars`). A place named for the first time, and a time, belong to the phrase in front (`a man
-  without a shirt in a park`), a place already known to what is absent (`a room without pictures on the wall`).
-  Without an article, a part of the host is known (`a kitchen without dishes in sink`), others are noted as ambiguous.
-- What is written on a thing is part of it: `a sign that says no more war`; of `no war banner` one may doubt it.
-- Where people would read it one way or the other, the reading is noted as ambiguous: `no text, logos`.
-- A negation of pictures undoes the next one: `no pictures without a dog`.
-- Concepts keep their words as written, without article, request and filler. `man with a beard` is one concept.
-- A parenthesis without a partner, and a word such as `treeless`, are noted as unread.
+  (`and wears glasses`) or a thing with a negation of its own. A negated verb keeps all that belongs to it.
+- What stands behind an absent thing stays with it where it describes it (`people in swimsuits`), and goes back to the
+  phrase in front where it is a time or a place for that (`a man without a shirt in a park`).
+- Where people would hesitate about a sign, nothing is read: the query is one plain concept, with a note.
 - Text whose function words are of another language is one concept, untouched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from lcse_plugins.parsing.english.clauses import settle
-from lcse_plugins.parsing.english.concepts import ConceptMaker
-from lcse_plugins.parsing.english.cues import tag_cues
-from lcse_plugins.parsing.english.items import Item
-from lcse_plugins.parsing.english.lexicon import Lexicon, lexicon
-from lcse_plugins.parsing.english.phrases import Phrases
-from lcse_plugins.parsing.english.precedence import TreeBuilder
-from lcse_plugins.parsing.english.words import Word, split_words, unpaired
-from lcse_plugins.query import Plain, Query, concepts, format_query, is_constrained
+from lcse_plugins.parsing.english.clauses import Term, settle
+from lcse_plugins.parsing.english.cues import Item, tag_cues
+from lcse_plugins.parsing.english.lexicon import Lexicon, lexicon, match
+from lcse_plugins.parsing.english.phrases import content, is_thing
+from lcse_plugins.parsing.english.tree import Leaves, build
+from lcse_plugins.parsing.english.words import Chunk, Notes, lows, split_words
+from lcse_plugins.query import Concept, Plain, Query, is_constrained
 
-__all__ = ["Reading", "read_english"]
+__all__ = ["Reading", "frame_length", "read_english"]
+
+_LONGEST_LIST = 64
 
 
 class Reading(NamedTuple):
@@ -50,67 +40,85 @@ class Reading(NamedTuple):
 
 def read_english(text: str, start: int, end: int) -> Reading:
     """Read the part of `text` between two places. It always has a tree; without logic that is one concept."""
-    tables, phrases = lexicon(), _phrases()
-    words = [
-        word._replace(start=word.start + start, end=word.end + start) for word in split_words(text[start:end], tables)
-    ]
-    if not _is_english(words, tables):
-        maker = ConceptMaker(text, tables, phrases)
-        maker.note_cues(words)
-        return _reading(maker.verbatim(start, end), maker)
-    if stray := frozenset(unpaired(words)):
-        words = [word for word in words if word not in stray]
-    items, known = tag_cues(words, tables)
-    doubtful = _may_subtract(words) or any(item.doubtful for item in items)
-    maker = ConceptMaker(text, tables, phrases, known, ambiguous=doubtful)
-    builder = TreeBuilder(settle(items, phrases), maker, phrases)
-    query = builder.build()
-    if query is not None and builder.logic and (builder.undone or is_constrained(query)):
-        return _reading(query, maker, stray)
-    maker = ConceptMaker(text, tables, phrases, known, ambiguous=doubtful)
-    query = _side_by_side(items, maker, phrases) or maker.description(words) or maker.verbatim(start, end)
-    return _reading(query, maker, stray)
+    lex, notes = lexicon(), Notes()
+    leaves = Leaves(text, lex)
+    words = split_words(text, start, end, lex)
+    if _is_foreign(words, lex):
+        if any(low in lex.sets["unread"] for low in lows(words)):
+            notes.sign("the words do not look English")
+        return _reading(leaves.whole(start, end), leaves, notes)
+    items = tag_cues(words, lex, notes)
+    terms = settle(items, lex, notes)
+    query = build(terms, leaves, notes)
+    _check_unread(terms, lex, notes)
+    if query is not None and not notes.signs and _is_logic(terms, query):
+        return _reading(query, leaves, notes)
+    leaves = Leaves(text, lex)
+    things = [] if notes.signs else _side_by_side(items, leaves)
+    kept = content(words, lex)
+    plain = Plain(tuple(things)) if len(things) > 1 else leaves.made(kept) if kept else leaves.whole(start, end)
+    return _reading(plain, leaves, notes)
 
 
-def _reading(query: Query, maker: ConceptMaker, stray: Set[Word] = frozenset()) -> Reading:
-    """The tree with its notes; `stray` are the parentheses that were left out, for want of a partner."""
-    faults = {"(": "is never closed", ")": "closes nothing"}
-    notes = [f"unread: {mark!r} {faults[mark]}" for mark in sorted({word.low for word in stray})]
-    notes += [f"unread: {word!r} was not taken as logic" for word in maker.unread]
-    if maker.ambiguous:
-        notes.append(f"ambiguous: read as {format_query(query)}")
-    sure = not (stray or maker.unread or maker.ambiguous)
-    return Reading(query, {text: maker.spans[text] for text in concepts(query)}, tuple(notes), sure)
+def _is_logic(terms: Sequence[Term], query: Query) -> bool:
+    """Whether the terms say more than things side by side."""
+    return is_constrained(query) and any(
+        term.negated or term.group is not None or term.mark or term.join not in ("", ",", ".") for term in terms
+    )
 
 
-def _side_by_side(items: Sequence[Item], maker: ConceptMaker, phrases: Phrases) -> Query | None:
-    """`beach, sunset, palm trees`: things with nothing but commas between them."""
-    if len(items) < 3 or any(item.tag != ("comma" if at % 2 else "words") for at, item in enumerate(items)):
-        return None
-    if not all(phrases.is_thing(item.words) for item in items[::2]):
-        return None
-    things = tuple(thing for item in items[::2] if (thing := maker.concept(item.words)) is not None)
-    return Plain(things) if len(things) > 1 else None
+def _side_by_side(items: Sequence[Item], leaves: Leaves) -> list[Concept]:
+    """The things of a query that only lists them: `beach, sunset, palm trees`."""
+    marks = [item.tag for item in items[1::2]]
+    things = [content(item.words, leaves.lex) for item in items[::2] if item.tag == "words"]
+    if not 1 < len(things) < _LONGEST_LIST or len(things) != len(marks) + 1 or {*marks} != {","}:
+        return []
+    return [leaves.made(thing) for thing in things] if all(is_thing(thing, leaves.lex) for thing in things) else []
 
 
-def _may_subtract(words: Sequence[Word]) -> bool:
-    """Whether a dash may be a minus: `beach - people`."""
-    for at in range(1, len(words) - 1):
-        dash, thing = words[at], words[at + 1]
-        if dash.kind == "dash" and thing.kind == "word" and not thing.capital and words[at - 1].end < dash.start:
-            return at + 2 == len(words) or words[at + 2].kind == "dash"
-    return False
+def _reading(query: Query, leaves: Leaves, notes: Notes) -> Reading:
+    said = [f"doubtful, so nothing is read: {why}" for why in notes.signs]
+    said += [f"doubtful: {why}" for why in notes.shapes]
+    return Reading(query, leaves.spans, tuple(said), not said)
 
 
-def _is_english(words: Sequence[Word], tables: Lexicon) -> bool:
-    """Whether the function words, and the common words for what moves, speak for English."""
-    lows = [word.low for word in words if word.kind == "word"]
-    foreign = [low for low in lows if low in tables.words("foreign")]
-    if all(low in tables.words("particle") for low in foreign):
-        return True
-    return len(foreign) <= sum(low in tables.words("english") or low in tables.words("mover") for low in lows)
+def _check_unread(terms: Sequence[Term], lex: Lexicon, notes: Notes) -> None:
+    """Doubt a reading that leaves a cue among the words of a concept."""
+    if notes.idiom:
+        return
+    for term in terms:
+        for word in term.words:
+            if word.kind == "word" and word.low in lex.sets["unread"]:
+                notes.sign(f"{word.low!r} is not understood here")
+        _check_unread(term.group or (), lex, notes)
 
 
-@lru_cache(maxsize=1)
-def _phrases() -> Phrases:
-    return Phrases(lexicon())
+def _is_foreign(words: Chunk, lex: Lexicon) -> bool:
+    """Whether the words speak for another language: its function words, its letters, or endings as in `menino`."""
+    low = [word.low for word in words if word.kind == "word" and word.low.isalpha()]
+    foreign = [word for word in low if word in lex.sets["foreign"]]
+    english = sum(lex.has(word, "english", "mover") for word in low)
+    if any(word not in lex.sets["particle"] for word in foreign):
+        return len(foreign) > english
+    if any(not word.isascii() for word in low) and not english and len(low) > 2:
+        return not all(word.isascii() for word in low if len(word) > 3)
+    named = [word for word in low if word not in lex.sets["unread"] and word not in foreign]
+    odd = [word for word in named if len(word) > 2 and word.endswith(("a", "i", "o", "u", "que"))]
+    return (
+        len(odd) > 1 and len(odd) == len(named) < 6 and not english and not any(lex.has(word, "loan") for word in odd)
+    )
+
+
+def frame_length(text: str) -> int:
+    """Where the query begins behind what a tool put around it: `input is`, `query:`; 0 without a frame."""
+    lex = lexicon()
+    words = split_words(text[:200], 0, min(len(text), 200), lex)
+    length, _ = match(lex.frames, lows(words))
+    if not length or length >= len(words):
+        return 0
+    after = words[length]
+    if after.low in (":", "=", "-") and length + 1 < len(words):
+        return words[length + 1].start
+    if words[length - 1].low in ("is", "matching", "match") or length > 3:
+        return after.start
+    return 0

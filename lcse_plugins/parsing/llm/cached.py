@@ -1,46 +1,150 @@
 """`CachedParser`: asks the language model once for each text, however many ask at the same time.
 
     parser = CachedParser(OpenAIParser(), "parses.sqlite3")
-    parser.warm(texts)                       # ahead of time, with a progress bar
 
-Only the model's own answers are kept, never what a fallback said in its place.
+Only replies that were believed are kept, never what a fallback said in their place; a reply out of the file is checked
+against the query again, as if the model had just given it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-import sys
+import sqlite3
 import threading
-from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
-from lcse_plugins.errors import InvalidOption, LcseError
-from lcse_plugins.off_loop import wait
-from lcse_plugins.parsing.cache import CacheKey, ParseCache
-from lcse_plugins.parsing.llm.parser import LLMQueryParser, parse_of
+from lcse_plugins.errors import InvalidOption, ParserOutputError
+from lcse_plugins.parsing.llm.parser import LLMQueryParser
+from lcse_plugins.parsing.llm.schema import encode, reply_of
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.parsing.service.flights import Abandoned, Flights
 from lcse_plugins.query import Query
-from lcse_plugins.scoring.arguments import check_count, texts_of
 
-__all__ = ["CachedParser", "WarmReport"]
+__all__ = ["CachedParser", "ParseCache"]
 
 _T = TypeVar("_T")
+_Key = tuple[str, str]
+
+logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class WarmReport:
-    """What `warm` did with the distinct texts it was given."""
+class ParseCache:
+    """Replies in one SQLite file, shared by threads and processes, the oldest dropped when there are too many.
 
-    asked: int
-    known: int
-    failed: tuple[tuple[str, str], ...]
-    """Texts that the model did not answer, each with the reason; they are not in the cache."""
+    A fault of the file never loses an answer: what cannot be read is a miss, what cannot be written is left out, and a
+    damaged file is set aside and begun anew.
+
+    Args:
+        path: The file, for its owner only; it is made when missing. `":memory:"` keeps all in this process.
+        max_entries: How many replies are kept.
+        timeout: Seconds to wait for another process that writes.
+
+    Raises:
+        InvalidOption: the path is another program's database or a folder, or cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, max_entries: int = 100_000, timeout: float = 5.0) -> None:
+        self.path, self.max_entries, self.timeout = os.fspath(path), max_entries, timeout
+        self._lock = threading.RLock()
+        self._db: sqlite3.Connection | None = None
+        try:
+            if self.path != ":memory:":
+                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            if os.path.isdir(self.path):
+                raise IsADirectoryError(f"{self.path} is a folder")
+        except OSError as error:
+            raise InvalidOption(f"the parse cache cannot be opened: {error}") from error
+        self._run(lambda db: None)
+
+    def get(self, model: str, text: str) -> str | None:
+        """The reply kept for `text`, or None."""
+        ask = "SELECT reply FROM replies WHERE model = ? AND text = ?"
+        row = self._run(lambda db: db.execute(ask, (model, text)).fetchone())
+        return row[0] if row and isinstance(row[0], str) else None
+
+    def put(self, model: str, text: str, reply: str) -> None:
+        """Keep the reply for `text`."""
+
+        def write(db: sqlite3.Connection) -> None:
+            with db:
+                db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", (model, text, reply, time.time_ns()))
+                if (excess := _count(db) - self.max_entries) > 0:
+                    oldest = "SELECT model, text FROM replies ORDER BY at LIMIT ?"
+                    db.execute(f"DELETE FROM replies WHERE (model, text) IN ({oldest})", (excess,))
+
+        self._run(write)
+
+    def __len__(self) -> int:
+        return self._run(_count) or 0
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again. What is kept in memory is gone."""
+        with self._lock:
+            db, self._db = self._db, None
+            if db is not None:
+                db.close()
+
+    def __del__(self) -> None:
+        if (db := getattr(self, "_db", None)) is not None:
+            db.close()
+
+    def _run(self, work: Callable[[sqlite3.Connection], _T]) -> _T | None:
+        """Do `work`; None if the database would not let us."""
+        with self._lock:
+            for _ in range(2):
+                try:
+                    self._db = self._db or self._opened()
+                    return work(self._db)
+                except (sqlite3.Error, UnicodeError, OSError) as error:
+                    logger.warning("parse cache %s: %s", self.path, error)
+                    unfit = isinstance(error, UnicodeEncodeError | OSError)  # the text's fault, or the folder's
+                    if unfit or self.path == ":memory:" or not self._set_aside(error):
+                        return None
+        return None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self.path != ":memory:":
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # made here, for its mode
+        db = sqlite3.connect(self.path, timeout=self.timeout, check_same_thread=False)
+        try:
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if tables and "replies" not in tables:
+                raise InvalidOption(f"{self.path} is another program's database; name another file for the parse cache")
+            db.execute("PRAGMA synchronous = NORMAL")
+            columns = "model TEXT NOT NULL, text TEXT NOT NULL, reply TEXT NOT NULL, at INTEGER NOT NULL"
+            db.execute(f"CREATE TABLE IF NOT EXISTS replies ({columns}, PRIMARY KEY (model, text)) WITHOUT ROWID")
+            db.execute("SELECT model, text, reply, at FROM replies LIMIT 1")
+            if (verdict := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise sqlite3.DatabaseError(verdict)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _set_aside(self, error: Exception) -> bool:
+        """Rename a damaged file; one that is only busy, full or not ours to write stays, and is not used this time."""
+        self.close()
+        ours = os.access(self.path, os.W_OK) and os.access(Path(self.path).absolute().parent, os.W_OK)
+        if any(word in str(error) for word in ("locked", "full", "unable to open")) or not ours:
+            return False
+        aside = f"{self.path}.damaged-{time.time_ns()}"
+        with suppress(FileNotFoundError):  # another process was first
+            os.replace(self.path, aside)
+            logger.warning("parse cache %s was damaged; it is kept as %s and a new one begun", self.path, aside)
+        with suppress(OSError):
+            os.unlink(f"{self.path}-journal")  # it belongs to the file that has been set aside
+        return True
+
+
+def _count(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT count(*) FROM replies").fetchone()[0])
 
 
 class CachedParser:
@@ -48,7 +152,7 @@ class CachedParser:
 
     Args:
         parser: The parser that asks the model.
-        cache: A `ParseCache`, or the path of its file. `":memory:"` remembers until the process ends.
+        cache: The path of the file, or a `ParseCache`. `":memory:"` remembers until the process ends.
 
     Raises:
         InvalidOption: the parser asks no model itself.
@@ -57,104 +161,70 @@ class CachedParser:
     def __init__(self, parser: LLMQueryParser, cache: ParseCache | str | os.PathLike[str]) -> None:
         if not isinstance(parser, LLMQueryParser):
             raise InvalidOption(
-                "a language model's answers are kept, so pass its parser, such as OpenAIParser(), not"
-                f" {type(parser).__name__}; HybridParser goes around: HybridParser(CachedParser(OpenAIParser(), ...))"
+                f"CachedParser keeps a language model's replies: pass OpenAIParser() or the like, not"
+                f" {type(parser).__name__}; HybridParser goes around it: HybridParser(CachedParser(OpenAIParser(), …))"
             )
         self.parser = parser
         self.cache = cache if isinstance(cache, ParseCache) else ParseCache(cache)
-        self._flights = Flights()
+        self._lock = threading.Lock()
+        self._flights: dict[_Key, Future[Parse]] = {}
+        self._tasks: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Key, asyncio.Task[Parse]]] = WeakKeyDictionary()
 
-    def __reduce__(self) -> tuple[type[CachedParser], tuple[LLMQueryParser, ParseCache]]:
-        return type(self), (self.parser, self.cache)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CachedParser, (self.parser, self.cache.path)
 
     def __call__(self, text: str, /) -> Query:
         """The tree of `text`."""
         return self.read(text).query
 
     def read(self, text: str) -> Parse:
-        """The tree of `text`: remembered, from the question already under way, or from the model."""
-        return self._read(text, stopped=_running_loop())
-
-    def _read(self, text: str, *, stopped: asyncio.AbstractEventLoop | None) -> Parse:
-        """`read` while the loop `stopped` stands still: what that loop would have to bring is not waited for."""
-        while True:
-            key = self._key(text)
-            if known := self.cache.get(key):
-                return self._known(known, text)
-            flight, mine = self._flights.board(key, loop=None)
-            if mine:
-                break
-            if flight.stands_still or (flight.loop is not None and flight.loop is stopped):
-                return self._ask(key, text)
+        """The tree of `text`: remembered, from the question another thread has under way, or from the model."""
+        key = (self.parser.fingerprint, text)
+        if known := self._known(key):
+            return known
+        mine: Future[Parse] = Future()
+        with self._lock:
+            flight = self._flights.setdefault(key, mine)
+        if flight is not mine:
             try:
-                return flight.answer.result(self._deadline)
-            except Abandoned:
-                continue
-            except FutureTimeoutError:  # the loop that brings it may be waiting for us in some other way
-                return self._ask(key, text)
-        with self._flights.flying(key, flight):
-            known = self.cache.get(key)  # answered between our look and our boarding?
-            parse = self._known(known, text) if known else self.parser.read(text)
-            flight.answer.set_result(parse)  # those who wait need not wait for the disk
-            if not known:
-                self._keep(key, parse)
-        return parse
+                return flight.result()
+            except CancelledError:  # the thread that asked was interrupted
+                return self.read(text)
+        try:
+            mine.set_result(self._known(key) or self._keep(key, self.parser.read(text)))
+        except Exception as error:
+            mine.set_exception(error)
+        finally:
+            with self._lock:
+                del self._flights[key]
+            mine.cancel()  # does nothing once there is a result
+        return mine.result()
 
     async def aread(self, text: str) -> Parse:
-        """`read` without blocking."""
-        while True:
-            key = self._key(text)
-            if known := await wait(self.cache.get, key):
-                return self._known(known, text)
-            flight, mine = self._flights.board(key, loop=asyncio.get_running_loop())
-            if mine:
-                break
-            if flight.stands_still:
-                return await self._aask(key, text)
-            try:
-                return await asyncio.wait_for(asyncio.wrap_future(flight.answer), self._deadline)
-            except Abandoned:
-                continue
-            except asyncio.TimeoutError:
-                return await self._aask(key, text)
-        with self._flights.flying(key, flight):
-            known = await wait(self.cache.get, key)
-            parse = self._known(known, text) if known else await self.parser.aread(text)
-            flight.answer.set_result(parse)
-            if not known:
-                await wait(self._keep, key, parse)
-        return parse
+        """`read` without blocking; those who ask on one event loop share one question."""
+        key = (self.parser.fingerprint, text)
+        under_way = self._tasks.setdefault(asyncio.get_running_loop(), {})
+        if (task := under_way.get(key)) is None:
+            task = under_way[key] = asyncio.ensure_future(self._fly(key, text))
+            task.add_done_callback(lambda done: under_way.pop(key, None))
+        return await asyncio.shield(task)  # whoever stops waiting does not stop it for the others
 
-    def warm(self, texts: Iterable[str], *, concurrency: int = 8) -> WarmReport:
-        """Ask for all texts that are not remembered yet, at most `concurrency` at a time.
+    async def _fly(self, key: _Key, text: str) -> Parse:
+        if known := await asyncio.to_thread(self._known, key):
+            return known
+        return await asyncio.to_thread(self._keep, key, await self.parser.aread(text))
 
-        A progress bar is drawn when standard error is a terminal.
-
-        Raises:
-            InvalidOption: `texts` is a single text, or the concurrency is below 1.
-        """
-        check_count("concurrency", concurrency)
-        distinct = list(dict.fromkeys(texts_of(texts)))
-        missing = [text for text in distinct if self.cache.get(self._key(text)) is None]
-        failed: dict[str, str] = {}
-        read = partial(self._read, stopped=_running_loop())
-        pool = ThreadPoolExecutor(concurrency, thread_name_prefix="lcse-warm")
+    def _known(self, key: _Key) -> Parse | None:
+        reply = self.cache.get(*key)
         try:
-            asked: dict[Future[Parse], str] = {pool.submit(read, text): text for text in missing}
-            for done in _progress(as_completed(asked), total=len(missing)):
-                try:
-                    error = done.result().error
-                except LcseError as fault:
-                    error = str(fault)
-                if error is not None:
-                    failed[asked[done]] = error
-        finally:
-            pool.shutdown(cancel_futures=True)
-        return WarmReport(
-            asked=len(missing),
-            known=len(distinct) - len(missing),
-            failed=tuple((text, failed[text]) for text in missing if text in failed),
-        )
+            return None if reply is None else self.parser.believed(key[1], reply)
+        except ParserOutputError:
+            return None  # damaged, or no longer believed; the next answer takes its place
+
+    def _keep(self, key: _Key, parse: Parse) -> Parse:
+        if parse.error is None:
+            self.cache.put(*key, encode(reply_of(parse.query)))
+        return parse
 
     def close(self) -> None:
         """Close the cache file and the parser's connections."""
@@ -164,45 +234,4 @@ class CachedParser:
     async def aclose(self) -> None:
         """`close` without blocking, and what the parser keeps open on the running event loop."""
         await self.parser.aclose()
-        await wait(self.close)
-
-    @property
-    def _deadline(self) -> float:
-        return min(self.parser.patience.deadline, threading.TIMEOUT_MAX)
-
-    def _key(self, text: str) -> CacheKey:
-        return (text, *self.parser.fingerprint)
-
-    def _known(self, query: Query, text: str) -> Parse:
-        return parse_of(query, text, parser=self.parser.parser_name)
-
-    def _ask(self, key: CacheKey, text: str) -> Parse:
-        """The model's answer whether or not another is asking."""
-        parse = self.parser.read(text)
-        self._keep(key, parse)
-        return parse
-
-    async def _aask(self, key: CacheKey, text: str) -> Parse:
-        parse = await self.parser.aread(text)
-        await wait(self._keep, key, parse)
-        return parse
-
-    def _keep(self, key: CacheKey, parse: Parse) -> None:
-        if parse.error is None:
-            self.cache.put(key, parse.query)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-def _progress(items: Iterable[_T], *, total: int) -> Iterable[_T]:
-    if not total or not sys.stderr.isatty():
-        return items
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(items, total=total, description="Reading queries", console=Console(stderr=True))
+        await asyncio.to_thread(self.close)

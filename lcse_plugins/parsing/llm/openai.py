@@ -2,29 +2,27 @@
 
     parser = OpenAIParser()                                                  # gpt-4.1-mini, key from OPENAI_API_KEY
     parser = OpenAIParser("qwen3", base_url="http://localhost:8080/v1")      # llama.cpp, vLLM, Ollama …
-    scorer = LogicScorer(encoder=encoder, parser=parser)
+    scorer = LogicScorer(encoder, parser=parser)
 
-`read` and `aread` share their connections and keep to the same limits of time and size, even if a server drips.
+Retries, time limits and connections are those of the official client.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-from concurrent.futures import TimeoutError as FutureTimeoutError
+import os
+import re
+import threading
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from lcse_plugins.errors import MissingExtra, ParserOutputError, ParserUnavailable
-from lcse_plugins.http_status import may_pass
-from lcse_plugins.parsing.consult import DEFAULT_PATIENCE, Patience, Question
-from lcse_plugins.parsing.llm.parser import LLMQueryParser, OnError
-from lcse_plugins.parsing.prompt import Prompt, load_prompt
+from lcse_plugins.errors import InvalidOption, MissingExtra, ParserOutputError
+from lcse_plugins.parsing.llm.parser import LLMQueryParser, digest, question, redacted
+from lcse_plugins.parsing.llm.schema import SCHEMA, unbounded
 from lcse_plugins.parsing.result import Parser
 
 try:
-    from lcse_plugins.parsing.llm.schema import SCHEMA_VERSION, wire_schema
-    from lcse_plugins.parsing.service.chat_client import MAX_BODY, ChatClient
+    import openai
 except ImportError as error:
     raise MissingExtra("OpenAIParser", "openai") from error
 
@@ -38,17 +36,16 @@ class OpenAIParser(LLMQueryParser):
         model: The model's name at the server.
         base_url: Another server than OpenAI's; `OPENAI_BASE_URL` is honoured too.
         api_key: The key; `OPENAI_API_KEY` by default. Servers at `base_url` often need none.
-        on_error: What a failure leads to: `fallback` (the default), `holistic` or `raise`.
-        fallback: The parser that then answers; the offline grammar by default.
-        patience: Time limits and retries; the client's own retries are off, so these are all there are.
-        prompt: Rules and examples; all that come with the package by default.
+        fallback: The parser that answers when the model does not; the offline grammar by default.
+        timeout: Seconds until the client gives up a request.
+        max_retries: How often the client tries again, after waits of its own.
+        prompt: What the model is told, if not what comes with the package.
         temperature: 0 for the most repeatable answer; None leaves it out, as reasoning models want.
         max_tokens: The longest reply; None leaves it out.
-        bounded_schema: State size limits in the schema; by default to every server but OpenAI's own.
 
     Raises:
         MissingExtra: the `openai` package is not installed.
-        InvalidOption: there is no key and no `base_url`, or an option is out of range.
+        InvalidOption: there is no key and no `base_url`, or it is not a web address.
     """
 
     def __init__(
@@ -57,49 +54,62 @@ class OpenAIParser(LLMQueryParser):
         *,
         base_url: str | None = None,
         api_key: str | None = None,
-        on_error: OnError = "fallback",
         fallback: Parser | None = None,
-        patience: Patience = DEFAULT_PATIENCE,
-        prompt: Prompt | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 2,
+        prompt: str | None = None,
         temperature: float | None = 0.0,
-        max_tokens: int | None = 1024,
-        bounded_schema: bool | None = None,
+        max_tokens: int | None = 400,
     ) -> None:
-        super().__init__(parser_name=f"openai:{model}", on_error=on_error, fallback=fallback, patience=patience)
+        super().__init__(name=f"openai:{model}", fallback=fallback, prompt=prompt)
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
+        api_key = api_key or os.environ.get("OPENAI_API_KEY") or ("not-needed" if base_url else "")
+        if not api_key:
+            raise InvalidOption("no key: set OPENAI_API_KEY, pass api_key=, or pass base_url= of a server without keys")
+        if base_url and not re.match(r"https?://[^/\s]", base_url):
+            raise InvalidOption("base_url is a web address, such as http://localhost:8080/v1")
         self.model = model
-        self.prompt = prompt or load_prompt()
-        self.prompt.messages("")  # made here, where no fork can leave a lock behind
-        self._client = ChatClient(base_url, api_key)
-        self.base_url = self._client.base_url
-        official = self._client.host == "api.openai.com"
+        self.base_url = redacted(base_url or "https://api.openai.com/v1")
+        self._client = {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": max_retries}
+        official = self.base_url.startswith("https://api.openai.com/")
+        schema = {"name": "query_logic", "strict": True, "schema": unbounded() if official else SCHEMA}
         self._options: dict[str, Any] = {
             "model": model,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {
-                    "name": "query_tree",
-                    "strict": True,
-                    "schema": wire_schema(bounded=not official if bounded_schema is None else bounded_schema),
-                },
-            },
+            "response_format": {"type": "json_schema", "json_schema": schema},
             **({} if temperature is None else {"temperature": temperature}),
             **({} if max_tokens is None else {"max_tokens": max_tokens}),
         }
+        self._open()
+
+    def _open(self) -> None:
+        self._lock = threading.Lock()
+        self._blocking: openai.OpenAI | None = None
+        self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = WeakKeyDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_blocking", "_awaited")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._open()
 
     @property
-    def fingerprint(self) -> tuple[str, str, str]:
-        """Model (where it is served, and a digest of the options it is asked with), prompt version, schema version."""
-        options = json.dumps(self._options, sort_keys=True).encode()
-        model = f"{self.parser_name}@{self.base_url}#{hashlib.sha256(options).hexdigest()[:12]}"
-        return model, self.prompt.version, SCHEMA_VERSION
+    def fingerprint(self) -> str:
+        """Model, server and a digest of the options and the prompt."""
+        return f"{self.parser_name}@{self.base_url}#{digest(self._options, self.prompt)}"
 
     def close(self) -> None:
-        """Close the connections; the next query opens new ones."""
-        self._client.close()
+        """Close the connections of `read`; the next query opens new ones."""
+        with self._lock:
+            client, self._blocking = self._blocking, None
+        if client is not None:
+            client.close()
 
     async def aclose(self) -> None:
-        """`close` without blocking."""
-        await self._client.aclose()
+        """Close the connections that `aread` opened on this event loop, and those of `read`."""
+        if (client := self._awaited.pop(asyncio.get_running_loop(), None)) is not None:
+            await client.close()
+        self.close()
 
     def __enter__(self) -> OpenAIParser:
         return self
@@ -113,59 +123,32 @@ class OpenAIParser(LLMQueryParser):
     async def __aexit__(self, *exc_info: object) -> None:
         await self.aclose()
 
-    def _ask(self, question: Question) -> str:
-        body = self._client.complete(self._request(question))
-        try:
-            return self._content(body.result(question.time_limit))
-        except FutureTimeoutError:
-            raise TimeoutError(f"no complete reply within {question.time_limit:.3g} s") from None
-        finally:
-            body.cancel()
+    def _ask(self, text: str) -> str:
+        with self._lock:
+            if self._blocking is None:
+                self._blocking = openai.OpenAI(**self._client)  # type: ignore[arg-type]
+            client = self._blocking
+        return self._content(client.chat.completions.create(**self._request(text)))
 
-    async def _aask(self, question: Question) -> str:
-        return self._content(await asyncio.wrap_future(self._client.complete(self._request(question))))
+    async def _aask(self, text: str) -> str:
+        loop = asyncio.get_running_loop()  # connections belong to the loop they were opened on
+        if (client := self._awaited.get(loop)) is None:
+            client = self._awaited[loop] = openai.AsyncOpenAI(**self._client)  # type: ignore[arg-type]
+        return self._content(await client.chat.completions.create(**self._request(text)))
 
-    def _request(self, question: Question) -> dict[str, Any]:
-        messages = self.prompt.messages(question.text, rejected=question.rejected, complaint=question.complaint)
-        return {**self._options, "messages": messages, "timeout": question.time_limit}
+    def _request(self, text: str) -> dict[str, Any]:
+        asked = [{"role": "system", "content": self.prompt}, {"role": "user", "content": question(text)}]
+        return {**self._options, "messages": asked}
 
-    def _content(self, body: bytes) -> str:
-        """The reply's text, out of a chat completion that may be wrong in any way."""
-        if len(body) > MAX_BODY:
-            raise ParserOutputError(f"the response is larger than {MAX_BODY:,} bytes", repairable=False)
-        match _json(body):
-            case {"choices": [{"message": {"refusal": str(refusal)}}, *_]} if refusal:
-                raise ParserOutputError(f"the model refused: {refusal[:200]}", repairable=False)
-            case {"choices": [{"finish_reason": "content_filter"}, *_]}:
-                raise ParserOutputError("the server's content filter stopped the reply", repairable=False)
-            case {"choices": [{"finish_reason": "length", "message": {"content": content}}, *_]}:
-                limit = self._options.get("max_tokens", "the server's limit")
-                raise ParserOutputError(f"the reply was cut off at {limit} tokens; be shorter", reply=_text(content))
-            case {"choices": [{"message": {"content": content}}, *_]} if (text := _text(content)) and text.strip():
-                return text
-            case {"choices": [*_]}:
-                raise ParserOutputError("the reply is empty")
-            case {"error": fault}:  # some proxies put an error into a response that says 200
-                raise _proxy_error(fault, self._client.redact(str(fault)))
-        raise ParserUnavailable(f"{self.base_url} does not answer with chat completions; check base_url")
-
-
-def _text(content: Any) -> str | None:
-    """The text of a message, which some servers send in parts."""
-    if isinstance(content, list):
-        texts = (part.get("text") for part in content if isinstance(part, dict))
-        return "".join(text for text in texts if isinstance(text, str))
-    return content if isinstance(content, str) else None
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _proxy_error(fault: Any, said: str) -> ParserUnavailable:
-    code = fault.get("code") if isinstance(fault, dict) else None
-    passing = isinstance(code, int) and may_pass(code)
-    return ParserUnavailable(f"the server reports an error: {said[:200]}", retryable=passing)
+    def _content(self, completion: Any) -> str:
+        """The reply's text, out of a completion of which a server may have left out any part."""
+        choice = next(iter(getattr(completion, "choices", None) or ()), None)
+        if choice is None or choice.message is None:
+            raise ParserOutputError(f"{self.base_url} does not answer with chat completions; check base_url")
+        if refusal := getattr(choice.message, "refusal", None):
+            raise ParserOutputError(f"the model refused: {refusal:.200}")
+        if choice.finish_reason == "length":
+            raise ParserOutputError(f"the reply was cut off at {self._options.get('max_tokens', 'too many')} tokens")
+        if not isinstance(choice.message.content, str) or not choice.message.content.strip():
+            raise ParserOutputError("the reply is empty")
+        return choice.message.content

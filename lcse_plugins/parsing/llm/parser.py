@@ -1,35 +1,30 @@
 """The parser that asks a language model, whatever client reaches it, and what happens when that fails.
 
-A front end only says how to put a question to its model: `OpenAIParser`, `langchain_lcse.query_parser_chain` and
+A front end only says how to put a query to its model: `OpenAIParser`, `langchain_lcse.query_parser_chain` and
 `llama_index_lcse.LlamaIndexParser` share everything else.
 """
 
 from __future__ import annotations
 
-import asyncio
+import json
 import logging
-import time
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, get_args
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
 
-from lcse_plugins.errors import (
-    InvalidOption,
-    LcseError,
-    ParserOutputError,
-    ParserUnavailable,
-)
-from lcse_plugins.parsing.consult import Patience, Pause, Question, Reply, consult
-from lcse_plugins.parsing.grounding.belief import locate
-from lcse_plugins.parsing.grounding.languages import drops_a_cue, is_foreign
-from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, check_text, read_with, taken_whole
-from lcse_plugins.parsing.service.faults import as_fault
-from lcse_plugins.query import Query, contradictions, is_constrained
+from lcse_plugins.errors import ParserOutputError, ParserUnavailable
+from lcse_plugins.parsing.grammar import GrammarParser
+from lcse_plugins.parsing.llm.grounding import objections
+from lcse_plugins.parsing.llm.schema import decode, tree_of
+from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, check_text, read_with
+from lcse_plugins.query import Query, contradictions
 
-__all__ = ["LLMQueryParser", "OnError", "parse_of"]
-
-OnError = Literal["fallback", "holistic", "raise"]
-"""What a failure leads to: another parser's answer, the query unconstrained, or the error."""
+__all__ = ["LLMQueryParser", "digest", "load_prompt", "question", "redacted", "settings_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -37,40 +32,31 @@ logger = logging.getLogger(__name__)
 class LLMQueryParser(ABC):
     """Reads a query with a language model; the reply is checked against the query before it is believed.
 
-    Attributes:
-        parser_name: who answers, as `Parse.parser` says it.
-        on_error: `fallback` (default) reads the query with `fallback`, `holistic` leaves it unconstrained, `raise`
-            raises `ParserUnavailable` or `ParserOutputError`. The first two say so in `Parse.error`, in a note and
-            in the log.
-        fallback: any parser; the offline grammar by default.
-        patience: time limits and retries.
+    When the model does not answer, or its answer cannot be believed, `fallback` reads the query instead; `Parse.error`,
+    a note and the log say so.
+
+    Args:
+        name: Who answers, as `Parse.parser` says it.
+        fallback: Any parser; the offline grammar by default.
+        prompt: What the model is told; `load_prompt()` by default.
     """
 
-    parser_name: str
-    on_error: OnError
-    patience: Patience
-
-    def __init__(
-        self, *, parser_name: str, on_error: OnError = "fallback", fallback: Parser | None = None, patience: Patience
-    ) -> None:
-        if on_error not in get_args(OnError):
-            raise InvalidOption(f"on_error is one of {', '.join(get_args(OnError))}, not {on_error!r}")
-        self.parser_name = parser_name
-        self.on_error = on_error
-        self.patience = patience
-        self._fallback = fallback
+    def __init__(self, *, name: str, fallback: Parser | None = None, prompt: str | None = None) -> None:
+        self.parser_name = name
+        self.fallback: Parser = fallback if fallback is not None else GrammarParser()
+        self.prompt = load_prompt() if prompt is None else prompt
 
     @property
     @abstractmethod
-    def fingerprint(self) -> tuple[str, str, str]:
-        """Model, prompt version and schema version: with the text, all that decides the answer."""
+    def fingerprint(self) -> str:
+        """A name of all that decides an answer besides the text: model, server, settings, prompt."""
 
     @abstractmethod
-    def _ask(self, question: Question) -> Reply:
-        """Put the question to the model; raise `ParserUnavailable`, `ParserOutputError` or the client's own error."""
+    def _ask(self, text: str) -> str | Mapping[str, Any]:
+        """Put the query to the model; whatever the client raises counts as no answer."""
 
     @abstractmethod
-    async def _aask(self, question: Question) -> Reply:
+    async def _aask(self, text: str) -> str | Mapping[str, Any]:
         """The same without blocking."""
 
     def close(self) -> None:  # noqa: B027  (a front end may have nothing to close)
@@ -80,15 +66,6 @@ class LLMQueryParser(ABC):
         """Close what `aread` keeps open on the running event loop, and what `read` does."""
         self.close()
 
-    @property
-    def fallback(self) -> Parser:
-        """The parser that answers when the model does not."""
-        if self._fallback is None:
-            from lcse_plugins.parsing.grammar import GrammarParser
-
-            self._fallback = GrammarParser()
-        return self._fallback
-
     def __call__(self, text: str, /) -> Query:
         """The tree of `text`."""
         return self.read(text).query
@@ -96,104 +73,90 @@ class LLMQueryParser(ABC):
     def read(self, text: str) -> Parse:
         """The tree of `text`, who gave it, and if not the model, why."""
         check_text(text)
-        from lcse_plugins.parsing.llm.schema import decode
-
-        talk = consult(text, patience=self.patience, decode=decode)
         try:
-            step = next(talk)
-            while True:
-                try:
-                    reply = self._take(step)
-                except Exception as error:
-                    step = talk.throw(as_fault(error))
-                else:
-                    step = talk.send(reply)
-        except StopIteration as done:
-            return parse_of(done.value, text, parser=self.parser_name)
-        except (ParserOutputError, ParserUnavailable) as error:
-            return self._failed(text, error)
+            return self.believed(text, self._ask(text))
+        except Exception as error:  # no client's errors are ours to list, and none may lose the query
+            return self._instead(read_with(self.fallback, text), error)
 
     async def aread(self, text: str) -> Parse:
-        """`read` without blocking; each request ends at its time limit even if the client would wait on."""
+        """`read` without blocking."""
         check_text(text)
-        from lcse_plugins.parsing.llm.schema import decode
-
-        talk = consult(text, patience=self.patience, decode=decode)
         try:
-            step = next(talk)
-            while True:
-                try:
-                    reply = await self._atake(step)
-                except Exception as error:
-                    step = talk.throw(as_fault(error))
-                else:
-                    step = talk.send(reply)
-        except StopIteration as done:
-            return parse_of(done.value, text, parser=self.parser_name)
-        except (ParserOutputError, ParserUnavailable) as error:
-            return await self._afailed(text, error)
+            return self.believed(text, await self._aask(text))
+        except Exception as error:
+            return self._instead(await aread_with(self.fallback, text), error)
 
-    def _take(self, step: Question | Pause) -> Reply | None:
-        """The reply to a question; nothing after a pause."""
-        if isinstance(step, Question):
-            return self._ask(step)
-        time.sleep(step.seconds)
-        return None
+    def believed(self, text: str, reply: str | Mapping[str, Any]) -> Parse:
+        """The parse that a reply stands for.
 
-    async def _atake(self, step: Question | Pause) -> Reply | None:
-        if isinstance(step, Question):
-            return await asyncio.wait_for(self._aask(step), step.time_limit)
-        await asyncio.sleep(step.seconds)
-        return None
+        Raises:
+            ParserOutputError: it is not of the schema's form, or not what the query says.
+        """
+        alternatives = decode(reply)
+        if reasons := objections(text, alternatives):
+            raise ParserOutputError("; ".join(reasons), reply=str(reply))
+        query = tree_of(alternatives)
+        return Parse(
+            text=text,
+            query=query,
+            affirmative=affirmative_text(query, text),
+            notes=tuple(f"contradiction: {concept} and not {concept}" for concept in contradictions(query)),
+            parser=self.parser_name,
+        )
 
-    def _failed(self, text: str, error: ParserOutputError | ParserUnavailable) -> Parse:
-        second: LcseError | None = None
-        if self.on_error == "fallback":
-            try:
-                return self._instead(read_with(self.fallback, text), error)
-            except LcseError as fault:
-                second = fault
-        return self._whole(text, error, second)
-
-    async def _afailed(self, text: str, error: ParserOutputError | ParserUnavailable) -> Parse:
-        second: LcseError | None = None
-        if self.on_error == "fallback":
-            try:
-                return self._instead(await aread_with(self.fallback, text), error)
-            except LcseError as fault:
-                second = fault
-        return self._whole(text, error, second)
-
-    def _instead(self, parse: Parse, error: ParserOutputError | ParserUnavailable) -> Parse:
+    def _instead(self, parse: Parse, error: Exception) -> Parse:
         """What the fallback said, and why it was asked."""
+        named = isinstance(error, ParserOutputError | ParserUnavailable)
+        said = " ".join(f"{'' if named else 'ParserUnavailable: '}{type(error).__name__}: {error}".split())
+        why = redacted(said[:300])
         note = f"{self.parser_name} gave no usable answer; read by {parse.parser} instead"
-        logger.warning("%s (%s)", note, _why(error))
-        return replace(parse, error=_why(error), notes=(*parse.notes, note))
-
-    def _whole(self, text: str, error: ParserOutputError | ParserUnavailable, second: LcseError | None) -> Parse:
-        """The query without its logic, or the error if that is the policy."""
-        if self.on_error == "raise":
-            raise error
-        why = _why(error) if second is None else f"{_why(error)}; the fallback failed too: {second}"
-        note = f"{self.parser_name} gave no usable answer; the query is taken as a whole, its logic is not applied"
         logger.warning("%s (%s)", note, why)
-        return taken_whole(text, note=note, error=why)
+        return replace(parse, error=why, notes=(*parse.notes, note))
 
 
-def _why(error: ParserOutputError | ParserUnavailable) -> str:
-    return f"{type(error).__name__} after {error.attempts} attempt{'s' * (error.attempts != 1)}: {error.reason}"
+@cache
+def load_prompt() -> str:
+    """The prompt that comes with the package: rules and worked examples, 3.1 KB, about 900 tokens."""
+    return files("lcse_plugins.parsing.llm").joinpath("prompt.txt").read_text(encoding="utf-8").strip()
 
 
-def parse_of(query: Query, text: str, *, parser: str) -> Parse:
-    """The parse of `text` whose tree is already known."""
-    notes = [f"contradiction: {concept} and not {concept}" for concept in contradictions(query)]
-    if (is_constrained(query) or drops_a_cue(query, text)) and is_foreign(text):
-        notes.append("the query is not in English: that it means this is the model's word")
-    return Parse(
-        text=text,
-        query=query,
-        affirmative=affirmative_text(query, text),
-        spans=locate(query, text),
-        notes=tuple(notes),
-        parser=parser,
-    )
+def question(text: str) -> str:
+    """The query as a JSON string, so that its end cannot be forged from inside."""
+    return f"Query: {json.dumps(text, ensure_ascii=False)}"
+
+
+def digest(*parts: object) -> str:
+    """A short name of some settings, the same in every process."""
+    content = json.dumps(parts, sort_keys=True, default=lambda value: type(value).__name__)
+    return sha256(content.encode()).hexdigest()[:16]
+
+
+_NO_MATTER = re.compile(r"key|secret|password|token$|timeout|retries|verbose|streaming|callback|tags|metadata|^cache$")
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """The settings of a host framework's model that decide its answers, those of a model it wraps included."""
+    settings: dict[str, Any] = {"class": type(model).__qualname__}
+    for name in getattr(type(model), "model_fields", {}):
+        value = getattr(model, name, None)
+        if _NO_MATTER.search(name):
+            continue
+        if isinstance(value, str | int | float | dict | list):
+            settings[name] = value
+        elif hasattr(type(value), "model_fields"):
+            settings[name] = settings_of(value)
+    return settings
+
+
+_SECRETS = (
+    (re.compile(r"(?<=://)[^/@\s]+@"), "***@"),
+    (re.compile(r"(?i)([?&;](?:[\w-]*(?:key|token|secret|password|sig|signature))=)[^&\s\"')]+"), r"\1***"),
+    (re.compile(r"\b(?:sk|pk|Bearer)[- ][\w.*-]{8,}"), "***"),
+)
+
+
+def redacted(text: str) -> str:
+    """The text without the keys and passwords that URLs and servers' messages carry."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text

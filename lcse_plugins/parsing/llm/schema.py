@@ -1,249 +1,169 @@
-"""What a language model is asked to reply: a flat list of numbered nodes, and its exact translation to a tree.
+"""The form of a model's reply: alternatives, each with what must and what must not be there.
 
-    {"nodes": [{"id": 0, "op": "and", "text": "", "children": [1, 2]},
-               {"id": 1, "op": "concept", "text": "umbrella", "children": []},
-               {"id": 2, "op": "not", "text": "", "children": [3]},
-               {"id": 3, "op": "concept", "text": "person", "children": []}]}
+    {"alternatives": [{"must": [["bus", "truck"], ["tree"]], "must_not": ["car"]}]}
 
-Nothing refers to itself, every field is required and no other is allowed, so strict JSON-schema modes, function
-calling and small servers all accept it, and any tree fits into it without loss. `WireFlat` is the paper's own
-`{concepts, operator}` form, which `decode` reads as well. Types are pydantic's business; that the nodes make one
-tree is checked here, with words a model can act on.
+reads: (a bus or a truck) and a tree and no car. An image fits if it fits any alternative; each entry of `must` is a
+list of choices. Two levels are flat enough for function calling and for small models, and any tree can be multiplied
+out to them (`reply_of`), up to a bound.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from lcse_plugins.errors import ParserOutputError, QueryTooComplex
+from lcse_plugins.query import And, Concept, Not, Or, Plain, Query, canonical
 
-from lcse_plugins.errors import ParserOutputError, QueryError, QueryTooComplex
-from lcse_plugins.parsing.service.reply_json import reply_json, reply_text
-from lcse_plugins.query import GROUPS, And, Concept, FlatQuery, Not, Operator, Or, Plain, Query, from_flat
+__all__ = ["SCHEMA", "Alternative", "Reply", "decode", "encode", "reply_of", "tree_of", "unbounded"]
 
-__all__ = [
-    "MAX_CONCEPT",
-    "MAX_WIRE_NODES",
-    "SCHEMA_VERSION",
-    "WireConcept",
-    "WireFlat",
-    "WireNode",
-    "WireQuery",
-    "complaint",
-    "decode",
-    "encode",
-    "from_wire",
-    "to_wire",
-    "wire_schema",
-]
-
-SCHEMA_VERSION = "1"
-"""Part of the cache key: raised when the same reply would be read as another tree."""
-
-MAX_WIRE_NODES = 64
-"""Nodes in a reply. A query of twenty concepts needs about forty."""
-
-MAX_CONCEPT = 200
-"""Characters in one concept of a reply."""
-
-NodeOp = Literal["concept", "not", "and", "or", "plain"]
+MAX_ALTERNATIVES = 8
+MAX_ENTRIES = 16
+"""Entries of one list, and choices of one entry."""
+MAX_WORDS = 200
+"""Characters of a concept."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+@dataclass(frozen=True)
+class Alternative:
+    """One way to satisfy the query: a choice out of every entry of `must`, and none of `must_not`."""
+
+    must: tuple[tuple[str, ...], ...] = ()
+    must_not: tuple[str, ...] = ()
 
 
-class WireNode(_Strict):
-    """One node of the tree, named by its number."""
-
-    id: Annotated[int, Field(description="Number of this node; no two nodes share one.")]
-    op: Annotated[NodeOp, Field(description="What the node is.")]
-    text: Annotated[str, Field(description="The words of a concept, taken from the query; empty for other nodes.")]
-    children: Annotated[
-        list[int],
-        Field(description="Numbers of the nodes below: none for a concept, one for not, two or more otherwise."),
-    ]
+Reply = tuple[Alternative, ...]
+"""A decoded reply."""
 
 
-class WireQuery(_Strict):
-    """The logic of an image search query as a tree of numbered nodes."""
-
-    nodes: Annotated[list[WireNode], Field(description="All nodes; each but the root is the child of exactly one.")]
-
-
-class WireConcept(_Strict):
-    """A concept of the flat form."""
-
-    text: str
-    is_negated: bool
+def _list_of(
+    items: dict[str, Any], description: str = "", *, least: int = 0, most: int = MAX_ENTRIES
+) -> dict[str, Any]:
+    told = {"description": description} if description else {}
+    return {"type": "array", **told, "minItems": least, "maxItems": most, "items": items}
 
 
-class WireFlat(_Strict):
-    """The paper's flat form: concepts, each affirmed or negated, under one operator."""
-
-    concepts: list[WireConcept]
-    operator: Operator
-
-    def to_query(self) -> Query:
-        """The tree of this flat form."""
-        flat: FlatQuery = {
-            "concepts": [{"text": c.text, "is_negated": c.is_negated} for c in self.concepts],
-            "operator": self.operator,
-        }
-        return from_flat(flat)
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
-def wire_schema(*, bounded: bool = True) -> dict[str, Any]:
-    """The JSON schema of `WireQuery`, without references.
+_CONCEPT = {"type": "string", "maxLength": MAX_WORDS}
+_MUST = "What must be seen. Each entry is a list of choices, one of which is enough."
+_ALTERNATIVE = _object(
+    must=_list_of(_list_of(_CONCEPT, least=1), _MUST), must_not=_list_of(_CONCEPT, "What must not be seen.")
+)
+SCHEMA: dict[str, Any] = {
+    "title": "QueryLogic",
+    "description": "The logic of an image search query. An image fits if it fits any of the alternatives.",
+    **_object(alternatives=_list_of(_ALTERNATIVE, least=1, most=MAX_ALTERNATIVES)),
+}
+"""The reply as a JSON schema, with limits on every list and text."""
 
-    Args:
-        bounded: State the size limits in the schema. They keep small models from rambling; OpenAI's strict mode does
-            not document all of them and refuses them for fine-tuned models, so it is sent the schema without.
-            A reply is held to the limits either way.
-    """
-    schema = WireQuery.model_json_schema()
-    node = schema.pop("$defs")["WireNode"]
-    nodes = schema["properties"]["nodes"]
-    nodes["items"] = node
-    for part in (schema, nodes, node, *node["properties"].values()):
-        part.pop("title", None)
-    if bounded:
-        nodes.update(minItems=1, maxItems=MAX_WIRE_NODES)
-        node["properties"]["id"].update(minimum=0, maximum=MAX_WIRE_NODES)
-        node["properties"]["text"].update(maxLength=MAX_CONCEPT)
-        node["properties"]["children"].update(maxItems=MAX_WIRE_NODES)
+
+def unbounded(schema: Any = SCHEMA) -> Any:
+    """The schema without its limits, which OpenAI's own service does not take in strict mode."""
+    if isinstance(schema, dict):
+        limits = ("minItems", "maxItems", "maxLength")
+        return {key: unbounded(value) for key, value in schema.items() if key not in limits}
     return schema
 
 
-def to_wire(query: Query) -> WireQuery:
-    """The tree as numbered nodes, the root first.
+def decode(reply: str | Mapping[str, Any]) -> Reply:
+    """The reply out of a model's text, or of the arguments of its function call.
+
+    A text may have more around the JSON object, and an entry of `must` may be a bare text.
 
     Raises:
-        QueryTooComplex: the tree is larger than a reply may be.
+        ParserOutputError: it is not of the schema's form.
     """
-    nodes: list[WireNode] = []
-
-    def add(node: Query) -> int:
-        number = len(nodes)
-        if number >= MAX_WIRE_NODES:
-            raise QueryTooComplex(f"a reply holds at most {MAX_WIRE_NODES} nodes, this query has {query.size}")
-        nodes.append(WireNode(id=number, op="concept", text="", children=[]))  # keeps the number
-        match node:
-            case Concept(text):
-                if len(text) > MAX_CONCEPT:
-                    raise QueryTooComplex(f"a reply's concept has at most {MAX_CONCEPT} characters, not {len(text)}")
-                nodes[number] = WireNode(id=number, op="concept", text=text, children=[])
-            case Not(child):
-                nodes[number] = WireNode(id=number, op="not", text="", children=[add(child)])
-            case And(children):
-                nodes[number] = WireNode(id=number, op="and", text="", children=[add(child) for child in children])
-            case Or(children):
-                nodes[number] = WireNode(id=number, op="or", text="", children=[add(child) for child in children])
-            case Plain(children):
-                nodes[number] = WireNode(id=number, op="plain", text="", children=[add(child) for child in children])
-        return number
-
-    add(query)
-    return WireQuery(nodes=nodes)
+    data = reply if isinstance(reply, Mapping) else _json(reply)
+    match data:
+        case {"alternatives": [_, *_] as listed} if len(listed) <= MAX_ALTERNATIVES:
+            return tuple(_alternative(item) for item in listed)
+    raise ParserOutputError(f'the reply is not {{"alternatives": [1 to {MAX_ALTERNATIVES} of them]}}: {data!r:.80}')
 
 
-def from_wire(wire: WireQuery) -> Query:
-    """The tree that the nodes make.
-
-    Raises:
-        ParserOutputError: they do not make one tree, or it is too large.
-    """
-    if not 1 <= len(wire.nodes) <= MAX_WIRE_NODES:
-        raise ParserOutputError(f"the reply has {len(wire.nodes)} nodes; it needs 1 to {MAX_WIRE_NODES}")
-    by_id = {node.id: node for node in wire.nodes}
-    if len(by_id) != len(wire.nodes):
-        raise ParserOutputError("two nodes share a number; give every node its own id")
-    parents: dict[int, int] = {}
-    for node in wire.nodes:
-        _check_node(node)
-        for child in node.children:
-            if child not in by_id:
-                raise ParserOutputError(f"node {node.id} has a child {child} that is not in the list")
-            if child in parents:
-                raise ParserOutputError(f"node {child} has more than one parent; repeat it as a node of its own")
-            parents[child] = node.id
-    roots = [node for node in wire.nodes if node.id not in parents]
-    if len(roots) != 1:
-        what = "the nodes form a circle" if not roots else f"{len(roots)} nodes have no parent"
-        raise ParserOutputError(f"{what}; exactly one node, the root, is nobody's child")
-    built = 0
-
-    def build(node: WireNode) -> Query:
-        nonlocal built
-        built += 1
-        if node.op == "concept":
-            return Concept(node.text)
-        children = tuple(build(by_id[child]) for child in node.children)
-        return Not(children[0]) if node.op == "not" else GROUPS[node.op](children)
-
-    query = build(roots[0])  # ends: every node has one parent, so no circle can hang below the root
-    if built != len(wire.nodes):
-        raise ParserOutputError(f"{len(wire.nodes) - built} nodes form a circle apart from the root")
-    return query
-
-
-def _check_node(node: WireNode) -> None:
-    if node.op == "concept":
-        if node.children:
-            raise ParserOutputError(f"node {node.id} is a concept and cannot have children")
-        if not node.text.strip():
-            raise ParserOutputError(f"node {node.id} is a concept without text")
-        if len(node.text) > MAX_CONCEPT:
-            raise ParserOutputError(f"the text of node {node.id} is longer than {MAX_CONCEPT} characters")
-        return
-    if node.text.strip():
-        raise ParserOutputError(f"node {node.id} is {node.op!r} and cannot have text; only concepts have")
-    if node.op == "not" and len(node.children) != 1:
-        raise ParserOutputError(f"node {node.id} is 'not' and needs exactly one child, not {len(node.children)}")
-    if not node.children:
-        raise ParserOutputError(f"node {node.id} is {node.op!r} and needs children")
-
-
-def encode(query: Query) -> str:
-    """The reply that means `query`, as compact JSON."""
-    return to_wire(query).model_dump_json()
-
-
-def decode(reply: str | WireQuery) -> Query:
-    """The tree of a model's reply: its nodes, or JSON text in the node form or the flat form.
-
-    Raises:
-        ParserOutputError: the reply is no JSON, not of either form, or not a tree; it carries the reply.
-    """
+def _json(text: str) -> Any:
     try:
-        return _from_text(reply) if isinstance(reply, str) else from_wire(reply)
-    except ValidationError as error:
-        raise ParserOutputError(complaint(error), reply=reply_text(reply)) from error
-    except QueryError as error:
-        raise ParserOutputError(str(error), reply=reply_text(reply)) from error
-    except ParserOutputError as error:
-        raise ParserOutputError(error.reason, reply=reply_text(reply)) from error
-    except ValueError as error:
-        raise ParserOutputError("the reply is not JSON", reply=reply_text(reply)) from error
+        return json.loads(text[text.index("{") : text.rindex("}") + 1])
+    except (ValueError, RecursionError):
+        raise ParserOutputError(f"the reply is not JSON: {text!r:.80}") from None
 
 
-def complaint(error: Exception) -> str:
-    """What was wrong with a reply that a client library could not take, in a few words a model can act on."""
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the reply"
-        return f"{where}: {first['msg']}"
-    return " ".join(str(error).split())[:300] or type(error).__name__
+def _alternative(data: Any) -> Alternative:
+    if not isinstance(data, Mapping):
+        raise ParserOutputError(f'an alternative is {{"must": […], "must_not": […]}}, not {data!r:.80}')
+    must = tuple(_texts([entry] if isinstance(entry, str) else entry) for entry in _listed(data.get("must")))
+    alternative = Alternative(tuple(filter(None, must)), _texts(data.get("must_not")))
+    if alternative == Alternative():
+        raise ParserOutputError("an alternative of the reply is empty")
+    return alternative
 
 
-def _from_text(text: str) -> Query:
-    data = reply_json(text)
-    if isinstance(data, dict) and "nodes" not in data and "concepts" in data:
-        return _from_flat(WireFlat.model_validate(data))
-    return from_wire(WireQuery.model_validate(data))
+def _listed(data: Any) -> list[Any]:
+    if data is not None and (not isinstance(data, list) or len(data) > MAX_ENTRIES):
+        raise ParserOutputError(f"expected a list of at most {MAX_ENTRIES}, not {data!r:.80}")
+    return data or []
 
 
-def _from_flat(flat: WireFlat) -> Query:
-    if len(flat.concepts) > MAX_WIRE_NODES or any(len(concept.text) > MAX_CONCEPT for concept in flat.concepts):
-        raise ParserOutputError(f"at most {MAX_WIRE_NODES} concepts of {MAX_CONCEPT} characters are read")
-    return flat.to_query()
+def _texts(data: Any) -> tuple[str, ...]:
+    for text in _listed(data):
+        if not isinstance(text, str) or not text.strip() or len(text) > MAX_WORDS:
+            raise ParserOutputError(f"a concept is a text of up to {MAX_WORDS} characters, not {text!r:.80}")
+    return tuple(" ".join(text.split()) for text in _listed(data))
+
+
+def encode(reply: Reply) -> str:
+    """The reply as JSON text, as a model writes it and the cache keeps it."""
+    data = [{"must": [list(entry) for entry in one.must], "must_not": list(one.must_not)} for one in reply]
+    return json.dumps({"alternatives": data}, ensure_ascii=False)
+
+
+def tree_of(reply: Reply) -> Query:
+    """The query tree that a reply stands for."""
+
+    def joined(group: type[And] | type[Or], parts: list[Query]) -> Query:
+        return parts[0] if len(parts) == 1 else group(tuple(parts))
+
+    def branch(one: Alternative) -> Query:
+        wanted = [joined(Or, [Concept(text) for text in entry]) for entry in one.must]
+        return joined(And, [*wanted, *(Not(Concept(text)) for text in one.must_not)])
+
+    return canonical(joined(Or, [branch(one) for one in reply]))
+
+
+def reply_of(query: Query) -> Reply:
+    """The reply that stands for a tree; deeper trees are multiplied out.
+
+    Raises:
+        QueryTooComplex: that takes more alternatives than a reply may have.
+    """
+    return _bounded(_alternatives(canonical(query)))
+
+
+def _alternatives(tree: Query) -> Reply:
+    match tree:
+        case Not(Concept(text)):
+            return (Alternative((), (text,)),)
+        case Concept(text):
+            return (Alternative(((text,),)),)
+        case Or(children):
+            choices = tuple(child.text for child in children if isinstance(child, Concept))
+            others = [one for child in children if not isinstance(child, Concept) for one in _alternatives(child)]
+            return _bounded((*((Alternative((choices,)),) if choices else ()), *others))
+        case And(children) | Plain(children):
+            combined: Reply = (Alternative(),)
+            for child in children:
+                pairs = product(combined, _alternatives(child))
+                combined = _bounded(tuple(Alternative(a.must + b.must, a.must_not + b.must_not) for a, b in pairs))
+            return combined
+    raise AssertionError("negation stands at the leaves of a canonical tree")
+
+
+def _bounded(reply: Reply) -> Reply:
+    if len(reply) > MAX_ALTERNATIVES:
+        raise QueryTooComplex(f"the query multiplies out to more than {MAX_ALTERNATIVES} alternatives")
+    return reply

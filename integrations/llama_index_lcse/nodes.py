@@ -1,0 +1,82 @@
+"""Unpack and pack: where a node's picture and vector are, and the new node that says why it stands where it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, Node, NodeWithScore
+
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.errors import ImageError
+from lcse_plugins.hosts.reranking import usable_vector
+from lcse_plugins.hosts.result_metadata import METADATA_KEY, ResultMetadata
+from lcse_plugins.hosts.text_vectors import StoredResult
+from lcse_plugins.images.cache import ImageVectorCache
+from lcse_plugins.images.keys import find_picture
+from lcse_plugins.images.locations import ImageAccess, ImageLocation
+
+__all__ = ["image_vectors", "packed", "picture_of", "stored_result"]
+
+
+def picture_of(node: BaseNode, access: ImageAccess) -> ImageLocation | None:
+    """Where the picture of a node is, in its own fields or its metadata: the first place that can be read, if any."""
+    own: dict[str, Any] = {}
+    if isinstance(node, ImageNode):
+        own = {"image_path": node.image_path, "image_url": node.image_url, "b64": node.image}
+    elif isinstance(node, Node) and node.image_resource is not None:
+        resource = node.image_resource
+        own = {"image_path": resource.path, "image_url": str(resource.url or ""), "b64": resource.data}
+    own = {key: value.decode("ascii", "replace") if key == "b64" and isinstance(value, bytes) else value
+           for key, value in own.items() if value}  # fmt: skip
+    named = {str(value) for value in own.values()}
+    others = {key: value for key, value in node.metadata.items() if str(value) not in named and key != METADATA_KEY}
+    return find_picture({**others, **own}, access=access)
+
+
+def image_vectors(
+    nodes: Sequence[BaseNode],
+    pictures: Sequence[ImageLocation | None],
+    *,
+    cache: ImageVectorCache,
+    access: ImageAccess,
+    stored: Mapping[str, Any],
+) -> tuple[list[FloatArray | ImageError], int]:
+    """The (d,) image vector of each node, or why it has none; and how many pictures had to be read.
+
+    It is the node's own embedding, else one that is stored, else made of the picture.
+    """
+    dimension = cache.encoder.dimension
+    found: dict[int, FloatArray | ImageError] = {}
+    reading: dict[int, ImageLocation] = {}
+    for i, (node, picture) in enumerate(zip(nodes, pictures, strict=True)):
+        own, known = (usable_vector(one, dimension) for one in (node.embedding, stored.get(node.node_id)))
+        if picture is None and not isinstance(node, ImageNode):
+            found[i] = ImageError(f"node {node.node_id}", "has no picture")
+        elif own is not None or known is not None:
+            found[i] = own if own is not None else known  # type: ignore[assignment]
+        elif picture is not None:
+            reading[i] = picture
+        else:
+            reason = f"has neither a picture nor a usable embedding of {dimension} dimensions"
+            found[i] = ImageError(f"node {node.node_id}", reason)
+    if reading:
+        found.update(zip(reading, cache.vectors_at(list(reading.values()), access=access), strict=True))
+    return [found[i] for i in range(len(nodes))], len(reading)
+
+
+def stored_result(node: BaseNode, vector: FloatArray | None, picture: ImageLocation | None) -> StoredResult:
+    """A node as it is stored with a vector: by which text, and of which picture it should be."""
+    return StoredResult(f"node {node.node_id}", vector, node.get_content(MetadataMode.EMBED), picture)
+
+
+def packed(node: BaseNode, score: float | None, told: ResultMetadata | None) -> NodeWithScore:
+    """A copy with a new score and the reason for it, which no model gets to see; without a reason the node itself."""
+    if told is None:
+        return NodeWithScore(node=node, score=score)
+    hidden = {
+        name: [*dict.fromkeys([*getattr(node, name), METADATA_KEY])]
+        for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys")
+    }
+    copied = node.model_copy(update={"metadata": {**node.metadata, METADATA_KEY: told}, **hidden})
+    return NodeWithScore(node=copied, score=score)

@@ -1,0 +1,91 @@
+"""What blocks in one method and is awaited in another is written once: as a coroutine that is told how to call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.encoded import EncodedQuery
+
+__all__ = ["AWAITING", "BLOCKING", "VectorLookup", "Way", "run_blocking"]
+
+T = TypeVar("T")
+
+VectorLookup: TypeAlias = BasePydanticVectorStore | Callable[[Sequence[str]], Mapping[str, Sequence[float]]]
+"""Where stored vectors are found: a vector store, or a function from node ids to the vectors it knows."""
+
+
+class Way:
+    """Calls that block: a coroutine that makes only these never waits."""
+
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        """What a function that computes or reads gives back."""
+        return function(*args)
+
+    async def encode(self, scorer: LogicScorer, query: str) -> EncodedQuery:
+        """The query, parsed and encoded."""
+        return scorer.encode(query)
+
+    async def retrieve(self, searches: Sequence[tuple[BaseRetriever, QueryBundle]]) -> list[list[NodeWithScore]]:
+        """What each search finds."""
+        return [retriever.retrieve(bundle) for retriever, bundle in searches]
+
+    async def look_up(self, store: VectorLookup, node_ids: list[str]) -> Mapping[str, Any]:
+        """The vectors that are stored for some of the ids; InvalidOption if the store cannot give them back."""
+        return _look_up(store, node_ids)
+
+
+class _AwaitingWay(Way):
+    """Calls that leave the event loop free."""
+
+    async def run(self, function: Callable[..., T], *args: Any) -> T:
+        return await asyncio.to_thread(function, *args)
+
+    async def encode(self, scorer: LogicScorer, query: str) -> EncodedQuery:
+        return await scorer.aencode(query)
+
+    async def retrieve(self, searches: Sequence[tuple[BaseRetriever, QueryBundle]]) -> list[list[NodeWithScore]]:
+        return await asyncio.gather(*(retriever.aretrieve(bundle) for retriever, bundle in searches))
+
+    async def look_up(self, store: VectorLookup, node_ids: list[str]) -> Mapping[str, Any]:
+        asked = isinstance(store, BasePydanticVectorStore) and not isinstance(store, SimpleVectorStore)
+        if not asked or store.client:  # type: ignore[union-attr]  # only stores have clients
+            return await asyncio.to_thread(_look_up, store, node_ids)
+        nodes = await store.aget_nodes(node_ids=node_ids) if node_ids else []  # type: ignore[union-attr]
+        return {node.node_id: node.embedding for node in nodes}
+
+
+def _look_up(store: VectorLookup, node_ids: list[str]) -> Mapping[str, Any]:
+    if isinstance(store, SimpleVectorStore):
+        known = store.data.embedding_dict
+        return {node_id: known[node_id] for node_id in node_ids if node_id in known}
+    if not isinstance(store, BasePydanticVectorStore):
+        return store(node_ids)
+    try:
+        nodes = store.get_nodes(node_ids=node_ids) if node_ids else []
+    except NotImplementedError as error:
+        raise InvalidOption(
+            f"{type(store).__name__} does not give nodes back; pass vector_store=, a function from node ids to vectors"
+        ) from error
+    return {node.node_id: node.embedding for node in nodes}
+
+
+BLOCKING, AWAITING = Way(), _AwaitingWay()
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that makes only blocking calls."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError("a blocking way was awaited")

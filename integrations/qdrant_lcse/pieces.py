@@ -1,0 +1,134 @@
+"""The score of a query as the largest of a few smallest linear functions: pure arithmetic.
+
+With min for AND and max for OR, and truth as a similarity, a score is `max over ways of min over parts of <v, u> + c`.
+A *way* is one conjunction of the query's disjunctive form; a *part* is one concept of it, wanted or not, averaged with
+what all parts share (the text of what is affirmed, or the mean of the concepts). So one vector search per part gives
+all that a database needs to compute the score, with no exponential or logarithm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.query import Group, Or, Plain, fold
+from lcse_plugins.scoring.edit import holistic_share, leaf_weights
+from lcse_plugins.scoring.encoded import EncodedQuery
+
+__all__ = ["Part", "Way", "ways_of"]
+
+MOST_PARTS = 24
+"""Parts of all ways together; a query with more is scored in the client."""
+
+LEANING = 2.0
+"""How much more the mean of mixed parts weighs than each part of its own, found by trial on photographs."""
+
+_Leaf: TypeAlias = tuple[str, bool]
+
+
+class Part(NamedTuple):
+    """A linear function <v, vector> + offset of an image vector; `negated` when the concept is not wanted."""
+
+    vector: FloatArray
+    offset: float
+    negated: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """One way to satisfy a query: its score is the smallest of its parts.
+
+    Attributes:
+        parts: its concepts.
+        anchored: whether what they share is the text of what is affirmed.
+    """
+
+    parts: tuple[Part, ...]
+    anchored: bool = False
+
+    @property
+    def far(self) -> bool:
+        """Whether nothing is wanted: its best images are far from any vector that is searched with."""
+        return all(part.negated for part in self.parts)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether some parts are wanted and others are not."""
+        return len({part.negated for part in self.parts}) > 1
+
+    @cached_property
+    def bound(self) -> Part:
+        """The mean of the parts: never below their smallest."""
+        vector = np.mean([part.vector for part in self.parts], axis=0)
+        return Part(vector, float(np.mean([part.offset for part in self.parts])), self.far)
+
+    @cached_property
+    def search(self) -> FloatArray:
+        """(b, d) vectors of the candidate search, which ranks images by their least cosine with them.
+
+        Cosines carry no offsets, so parts that are not alike cannot be compared by them. All lean towards the mean
+        then; where several are wanted, or the parts share no text, the mean alone finds as much and costs less.
+        """
+        if self.mixed and not (self.anchored and sum(not part.negated for part in self.parts) == 1):
+            return self.bound.vector[None, :]
+        parts = _units(np.stack([part.vector for part in self.parts]))
+        return _units(parts + LEANING * parts.mean(axis=0)) if self.mixed else parts
+
+
+def ways_of(encoded: EncodedQuery) -> tuple[Way, ...] | None:
+    """The ways to satisfy a query, whose largest is its score; None when its score has no such form."""
+    linear = encoded.plan.linear
+    if linear is not None:
+        return (Way((Part(linear.vector, linear.offset, encoded.affirms_nothing),)),)
+    if encoded.config.aggregator != "minmax" or encoded.config.mode == "lcse":
+        return None
+    forms = fold(encoded.tree, lambda text, negated: [frozenset({(text, negated)})], _combined)
+    if forms is None or sum(map(len, forms)) > MOST_PARTS:
+        return None
+    anchored = holistic_share(encoded.tree, encoded.config) > 0
+    return tuple(
+        Way(tuple(_part(encoded, leaf) for leaf in sorted(form)), anchored) for form in _without_supersets(forms)
+    )
+
+
+def _units(rows: FloatArray) -> FloatArray:
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float64).tiny))
+
+
+def _combined(group: Group, children: Sequence[list[frozenset[_Leaf]] | None]) -> list[frozenset[_Leaf]] | None:
+    """The disjunctive form of a group; None when it has none, or one that is too large."""
+    known = [child for child in children if child is not None]
+    if len(known) < len(children) or (isinstance(group, Plain) and len(known) > 1):
+        return None
+    if isinstance(group, Or):
+        return [form for child in known for form in child]
+    if math.prod(map(len, known)) > MOST_PARTS:
+        return None
+    return [frozenset().union(*choice) for choice in product(*known)]
+
+
+def _without_supersets(forms: Sequence[frozenset[_Leaf]]) -> list[frozenset[_Leaf]]:
+    """The forms that no other one implies: more parts never score higher."""
+    distinct = list(dict.fromkeys(forms))
+    return [form for form in distinct if not any(other < form for other in distinct)]
+
+
+def _part(encoded: EncodedQuery, leaf: _Leaf) -> Part:
+    """One concept of a way, with what all of them share added to it."""
+    text, negated = leaf
+    rows = dict(zip(encoded.concepts, encoded.concept_vectors.astype(np.float64), strict=True))
+    mu, sign = encoded.calibration.mu, -1.0 if negated else 1.0
+    vector, offset = sign * rows[text], 2.0 * mu if negated else 0.0
+    if weights := leaf_weights(encoded.tree, encoded.config):
+        shared = np.sum([weight * rows[name] for name, weight in weights.items()], axis=0)
+        return Part((vector + shared) / 2, (offset + mu * (1.0 - sum(weights.values()))) / 2, negated)
+    share = holistic_share(encoded.tree, encoded.config)
+    vector = share * encoded.holistic_vector.astype(np.float64) + (1.0 - share) * vector
+    return Part(vector, (1.0 - share) * offset, negated)
