@@ -15,10 +15,12 @@ help: ## list the targets
 
 setup: $(VENV)/.installed ## create .venv with everything the tests need
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+# Packages are checked by their hashes, but for torch, of which machines have builds of their own.
+$(VENV)/.installed: pyproject.toml constraints.txt requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev --group docs
 	@touch $@
 
 format: setup ## rewrite the code in the house style
@@ -54,8 +56,7 @@ test-llm: setup ## the parser chain against a real language model (fetches 1.1 G
 	LCSE_LLM_PYTHON=$(LLM)/bin/python $(BIN)/python -m pytest -m llm -s tests/llm/test_local_model.py
 
 docs: setup ## build the site into build/site; warnings are errors
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/zensical build --strict --clean
 
 demo: $(DEMO)/.installed ## rank real photographs by logic and write demo.html (PHOTOS=dir for your own)
 	$(DEMO)/bin/lcse demo $(if $(PHOTOS),--photos '$(subst ','\'',$(PHOTOS))') --html demo.html
@@ -76,10 +77,12 @@ wheel: setup ## build the wheel and try it alone in a clean environment
 	cd build && wheel-venv/bin/lcse demo --html wheel-demo.html
 
 constraints: setup ## resolve the pinned versions anew, for every Python from 3.10 on
+	mkdir -p build
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group dev --group docs \
-	  --no-header --no-annotate --constraint constraints.in pyproject.toml \
-	  | grep -vE '^(nvidia|cuda|triton)' > constraints.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group dev --group docs --no-header \
+	  --no-annotate --generate-hashes --constraint constraints.in pyproject.toml > build/resolved.txt
+	grep '^[a-z]' build/resolved.txt | sed 's/ .$$//' | grep -vE '^(nvidia|cuda|triton)' > constraints.txt
+	awk '/^[a-z]/ { keep = !/^(nvidia|cuda|triton|torch==|torchvision==)/ } keep' build/resolved.txt > requirements.lock
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) $(DEMO) build dist demo.html
