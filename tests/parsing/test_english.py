@@ -11,7 +11,7 @@ import pytest
 
 from lcse_plugins import Concept, canonical, parse
 from lcse_plugins.errors import QueryError, QueryTooComplex
-from lcse_plugins.parsing.english.lexicon import lexicon
+from lcse_plugins.parsing.english.words import lexicon
 from lcse_plugins.query import MAX_TEXT, And, Not, concepts, format_query, from_flat, is_constrained
 
 

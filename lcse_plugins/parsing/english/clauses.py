@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 from lcse_plugins.errors import QueryTooComplex
 from lcse_plugins.parsing.english.cues import NEGATIONS, Item
-from lcse_plugins.parsing.english.lexicon import Lexicon
-from lcse_plugins.parsing.english.phrases import (
+from lcse_plugins.parsing.english.words import (
+    Chunk,
+    Lexicon,
+    Notes,
     content,
     head_noun,
     is_attribute,
@@ -21,13 +23,12 @@ from lcse_plugins.parsing.english.phrases import (
     is_plural,
     is_thing,
     is_verb,
-    permitted,
+    lows,
     starts_request,
     tail_start,
     verb_first,
     without_dangling,
 )
-from lcse_plugins.parsing.english.words import Chunk, Notes, lows
 from lcse_plugins.parsing.result import MAX_CONCEPTS
 
 __all__ = ["PASSES", "Term", "settle", "terms_of"]
@@ -312,11 +313,7 @@ def drop_permissions(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term
     """`dogs are fine`, `boats ok`: they may be there, and need not."""
     if len(terms) < 2:
         return terms
-    kept = [
-        term
-        for term in terms
-        if term.group is not None or term.cue or not (permitted(term.words, lex) or is_filler(term.words, lex))
-    ]
+    kept = [term for term in terms if term.group is not None or term.cue or not is_filler(term.words, lex)]
     return kept or terms
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lcse_plugins.parsing.english.clauses import Term
-from lcse_plugins.parsing.english.lexicon import Lexicon
-from lcse_plugins.parsing.english.phrases import (
+from lcse_plugins.parsing.english.words import (
+    Chunk,
+    Lexicon,
+    Notes,
     content,
     is_attribute,
     is_attributive,
     is_thing,
+    join,
+    lows,
     tail_start,
     without_dangling,
 )
-from lcse_plugins.parsing.english.words import Chunk, Notes, join, lows
 from lcse_plugins.query import And, Concept, Not, Or, Query
 
 __all__ = ["Leaves", "build"]
