@@ -184,6 +184,9 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
         return plain
     if here.first in ("minus", "plus") and (after[:1].isdigit() or here.before in ("a", "the")):
         return plain
+    if here.first == "sans" and not any(lex.has(word, "english", "mover", "place", "adjective") for word in here.low):
+        notes.sign("`sans` may be French")
+        return plain
     if tag == "nobody" and here.before in ("a", "the"):
         notes.sign("nobody")
         return plain
