@@ -156,7 +156,7 @@ def _is_foreign(words: Chunk, lex: Lexicon) -> bool:
     if any(not word.isascii() for word in low) and not english and len(low) > 2:
         return not all(word.isascii() for word in low if len(word) > 3)
     named = [word for word in low if not lex.has(word, "unread", "foreign")]
-    odd = [word for word in named if len(word) > 2 and word.endswith(("a", "i", "o", "u", "que"))]
+    odd = [word for word in named if len(word) > 2 and word.endswith(("a", "i", "o", "u", "que", "em", "ão"))]
     all_odd = len(odd) > 1 and len(odd) == len(named) < 6
     return all_odd and not english and not any(lex.has(word, "loan") for word in odd)
 

@@ -346,7 +346,7 @@ def _inherits(
     if term.join == "nor":
         return "yes"
     if verb == "maybe" or (term.strong and term.lead[-1].low != "plus"):
-        return "doubt"
+        return "no" if head_noun(cue.words, lex) in lex.sets["clothing"] and not term.strong else "doubt"
     if term.strong:
         return "no"
     if term.join in ("or", ", or", "and", ", and"):
@@ -396,6 +396,8 @@ def _hosts(terms: Sequence[Term], at: int, cue: Term, lex: Lexicon) -> bool:
     following = terms[at + 1] if at + 1 < len(terms) else Term([])
     if following.cue in ("", "free", "absent"):
         return False
+    if following.join == cue.join == "but" and terms[at].join in ("or", ", or"):
+        return True  # "a cat but no dog, or a dog but no cat"
     listed = following.join in ("but", "and") and terms[at].words[0].low in lex.sets["quantity"]
     return following.join == "" or (listed and cue.words[:1] != [] and cue.words[0].low not in lex.sets["article"])
 
@@ -618,10 +620,12 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
     if first not in lex.sets["preposition"] or is_verb(tail, 0, lex):
         if mover:
             return "doubt" if first in lex.sets["scenic"] or (hosts_move and single) else "thing"
-        if first in lex.sets["scenic"] or hosts_move:
+        if first in lex.sets["scenic"]:
+            return "doubt" if worn and hosts_place else "host"
+        if hosts_move:
             return "host"
-        lies = first in lex.sets["lying"] or thing in lex.sets["unwanted"]
-        return "thing" if lies and not worn and not single else "doubt"
+        lies = lex.has(first, "lying") or lex.has(thing, "unwanted")
+        return "thing" if (hosts_place or lies) and not worn and not single else "doubt"
     if first in ("during", "after", "before") or lex.has(last, "occasion") or lex.has("".join(low[-2:-1]), "occasion"):
         return "host"
     if first in ("with", "like", "as", "than"):

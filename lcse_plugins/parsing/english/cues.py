@@ -271,6 +271,8 @@ def _order_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
     length, after, run, first = here.end - here.at, here.after, here.run, here.first
     if not after or after in _ENDS - {":", "("}:
         return length, "words"
+    if here.text in ("keep", "leave") and ("out" not in here.low[here.end :][1:5] or without_leading(run, lex)):
+        return length, "words"  # but "keep the cars out"
     if without_leading(run, lex) and here.last not in ("please", "should", "must"):
         if first in ("exclude", "omit", "filter", "leave", "get", "please") and run[0].low not in lex.sets["article"]:
             return length, "order"

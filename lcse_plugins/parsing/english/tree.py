@@ -121,10 +121,10 @@ def _first_alternatives(terms: list[Term], first: int, marked: list[int], lex: L
         return [marked[0], *commas]
     at = first - 1
     starts = [at]
-    kind = _describing(terms[at], lex)
+    kind = _describing(terms[at], terms[first], lex)
     while at and terms[at].join == "," and not terms[at].negated and not terms[at - 1].negated:
         before = terms[at - 1]
-        if _describing(before, lex) != kind or not (kind or is_thing(before.words, lex)):
+        if _describing(before, terms[first], lex) != kind or not (kind or is_thing(before.words, lex)):
             break
         at -= 1
         starts.insert(0, at)
@@ -135,8 +135,10 @@ def _first_alternatives(terms: list[Term], first: int, marked: list[int], lex: L
     return [at, *starts[1:]]
 
 
-def _describing(term: Term, lex: Lexicon) -> bool:
-    return is_attributive(term.words, lex) and not all(low in lex.sets["material"] for low in lows(term.words))
+def _describing(term: Term, other: Term, lex: Lexicon) -> bool:
+    """Whether a term only says how a thing is: `blue`, and `cotton` where the other is as well."""
+    stuff = [lex.has(low, "stuff", "material") for low in lows([*term.words, *other.words])]
+    return all(stuff) or (is_attributive(term.words, lex) and not all(stuff[: len(term.words)]))
 
 
 def _last_end(terms: list[Term], starts: list[int], notes: Notes, *, marked: bool) -> int:
@@ -146,6 +148,8 @@ def _last_end(terms: list[Term], starts: list[int], notes: Notes, *, marked: boo
     apart = terms[last].join == ", or" and len(starts) == 2  # "a river, or a desert without cacti"
     for at in range(last + 1, len(terms)):
         term = terms[at]
+        if term.join == "but" and term.negated and not affirmed and at == last + 1:
+            continue  # "cats but no dogs, or birds but no fish"
         if term.join in ("but", ", but", ", and", ","):
             return at
         if term.negated and affirmed and not (apart and term.join == ""):
@@ -230,8 +234,15 @@ def _share(alternatives: list[list[Term]], lex: Lexicon) -> None:
         for term in ends[:-1]:
             term.words = [*term.words, *rest]
         return
-    prefix = _prefix(content(ends[0].words, lex), lex)
+    first = content(ends[0].words, lex)
+    prefix = _prefix(first, lex)
     others = all(len(each) == 1 and is_thing(each[0].words, lex) for each in alternatives[1:])
+    if (
+        len(first) > 1
+        and " ".join(lows(first)) not in lex.sets["shade"]
+        and all(is_attributive(words, lex) for words in (first[-1:], *(head.words for head in heads[1:])))
+    ):
+        prefix, others = first[:-1], True  # "shoes black | or white"
     if prefix and others and len(alternatives[0]) == 1:
         for term in heads[1:]:
             term.words = [*prefix, *term.words]

@@ -403,7 +403,7 @@ def without_dangling(chunk: Chunk, lex: Lexicon) -> Chunk:
 def is_filler(chunk: Chunk, lex: Lexicon) -> bool:
     """Whether a chunk asks for nothing: politeness (`if possible`) or a permission (`dogs are fine`)."""
     low = lows(chunk)
-    if match(lex.permission, low[-8:][::-1])[0]:
+    if match(lex.permission, low[-8:][::-1])[0] and not any(word in lex.sets["relative"] for word in low):
         return True
     return match(lex.closing, low[::-1])[0] == len(low) or match(lex.leading, low) == (len(low), "request")
 
