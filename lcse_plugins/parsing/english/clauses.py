@@ -341,10 +341,10 @@ def _inherits(
     term = terms[at]
     first = term.words[0].low
     article, verb = first in lex.sets["quantity"], verb_first(term.words, lex)
-    if _starts_anew(term, lex):
-        return "no"
     if term.join == "nor":
         return "yes"
+    if _starts_anew(term, lex) or (at > 1 and term.join == "," and _repeats(terms[at - 2], terms[at - 1], cue)):
+        return "no"
     if verb == "maybe" or (term.strong and term.lead[-1].low != "plus"):
         return "no" if head_noun(cue.words, lex) in lex.sets["clothing"] and not term.strong else "doubt"
     if term.strong:
@@ -389,6 +389,11 @@ def _starts_anew(term: Term, lex: Lexicon) -> bool:
     if any(word.low in ("with", "there") or word.low in lex.sets["show"] for word in term.lead):
         return True
     return is_finite(low[0], lex) and not is_plural(head_noun(term.words, lex), lex)
+
+
+def _repeats(one: Term, other: Term, cue: Term) -> bool:
+    """Whether each absent thing so far has a negation of its own: `not cats, not dogs, birds`."""
+    return other is cue and one.cue == cue.cue in ("no", "not", "without") and cue.join == ","
 
 
 def _hosts(terms: Sequence[Term], at: int, cue: Term, lex: Lexicon) -> bool:
@@ -526,9 +531,11 @@ def attach_tails(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
 def _note_picture(term: Term, host: Term | None, lex: Lexicon, notes: Notes) -> None:
     """`a photo without a filter of a lake`: the picture may be of it."""
     low = lows(term.words)
-    if host is None or "of" not in low[1:-1]:
+    noun = low[low.index("of", 1) - 1] if "of" in low[1:-1] else ""
+    if noun in lex.sets["image"]:
+        notes.sign("what the picture is of")
+    if host is None or not noun:
         return
-    noun = low[low.index("of", 1) - 1]
     shown = "of a" in " ".join(low) and head_noun(content(host.words, lex), lex) in lex.sets["depiction"]
     if shown or lex.has(noun, "unwanted", "mover", "clothing"):
         notes.sign("what the picture is of")
@@ -611,8 +618,10 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
     thing, owner = head_noun(noun, lex), head_noun(content(host.words, lex), lex)
     mover, worn = thing in lex.sets["mover"], lex.has(thing, "clothing", "body")
     hosts_move, hosts_place = owner in lex.sets["mover"] or _is_person(owner, lex), owner in lex.sets["place"]
-    if low == ["on"]:
-        return "drop"
+    if len(low) == 1 and first in lex.sets["preposition"]:
+        return "drop" if first == "on" else "thing"
+    if first in lex.sets["be"]:
+        return "thing" if host.words[-1].low in lex.sets["relative"] else "host"
     if first == "where" or low[:2] == ["in", "which"]:
         return "thing" if thing in ("place", "places", "spot") else "host"
     if first in lex.sets["relative"]:

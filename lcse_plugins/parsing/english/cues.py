@@ -184,6 +184,8 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
         return plain
     if here.first in ("minus", "plus") and (after[:1].isdigit() or here.before in ("a", "the")):
         return plain
+    if tag == "without" and after == "to" and here.low[here.end - 1] in ("want", "need"):
+        return length - 1, "not"  # "doesn't want to eat"
     if here.first == "sans" and not any(lex.has(word, "english", "mover", "place", "adjective") for word in here.low):
         notes.sign("`sans` may be French")
         return plain
@@ -280,7 +282,12 @@ def _order_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
         if not (first == "hate" or doer or here.last in ("that", "who", "which", "can", "a", "the")):
             notes.sign(f"{here.text} may be an order")
         return length, "words"
-    if here.text in lex.sets["order in names"] and not lex.has(after, "quantity") and after not in ("any", "all", ":"):
+    if (
+        not here.items
+        and here.text in lex.sets["order in names"]
+        and not lex.has(after, "quantity")
+        and after not in ("any", "all", ":")
+    ):
         wanted = lex.has(after, "unwanted", "mover") or any(is_plural(word, lex) for word in here.low[here.end :][:3])
         if not wanted or first in ("cut", "take"):
             notes.sign(f"{first} may be part of a name")
