@@ -546,10 +546,8 @@ def _describes(chunk: Chunk, lex: Lexicon) -> bool:
     low = lows(chunk)
     if low[0] in lex.sets["locative"] or (low[0] in lex.sets["relative"] and low[0] != "that"):
         return True
-    done = (low[0].endswith("ed") or low[0] in lex.sets["participle"]) and lex.has(
-        low[1] if low[1:] else "", "preposition"
-    )
-    return done or is_verb(chunk, 0, lex)
+    done = low[0].endswith("ed") or low[0] in lex.sets["participle"]
+    return is_verb(chunk, 0, lex) or (done and lex.has("".join(low[1:2]), "preposition"))
 
 
 def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
@@ -558,8 +556,9 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
         return
     if head_noun(content(host.words, lex), lex) in lex.sets["depiction"]:
         _note_picture(term, host, lex, notes)
-    if finite := _host_verb(words, host, term, lex):
-        term.words, host.words = words[:finite], [*without_dangling(host.words, lex), *words[finite:]]
+    if finite := _finite_verb(words, host, term, lex):
+        term.words = words[:finite]
+        host.words = [*without_dangling(host.words, lex), *words[finite:]]
         return
     if any(word.low[0].isdigit() or word.low == "size" for word in words[1:]):
         notes.sign("how far the negation reaches")
@@ -580,8 +579,11 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
     term.words = words
 
 
-def _host_verb(words: Chunk, host: Term, term: Term, lex: Lexicon) -> int:
-    """Where a verb begins of which the host is the subject: `a boy without a shirt | jumps into a lake`; 0 without."""
+def _finite_verb(words: Chunk, host: Term, term: Term, lex: Lexicon) -> int:
+    """Where the absent thing ends before a verb of the host: `a boy without a shirt | jumps into a lake`.
+
+    The end of the words where the verb is about the absent thing (`no apples are on the trees`), 0 without a verb.
+    """
     many = is_plural(head_noun(content(host.words, lex), lex), lex)
     for at in range(1, len(words)):
         low, after = words[at].low, words[at + 1].low if at + 1 < len(words) else ""
@@ -593,7 +595,7 @@ def _host_verb(words: Chunk, host: Term, term: Term, lex: Lexicon) -> int:
                 term.join in (",", ".", "and", "but", ", and", ", but") and term.cue in ("no", "neither") and not worn
             )
             noun = many and not be and term.words[0].low in ("a", "an")  # "rooms without a hat stand in the corner"
-            return 0 if own or noun else at
+            return 0 if noun else len(words) if own else at
         if lex.has(low, "preposition", "relative"):
             return 0
     return 0
@@ -620,8 +622,6 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
     hosts_move, hosts_place = owner in lex.sets["mover"] or _is_person(owner, lex), owner in lex.sets["place"]
     if len(low) == 1 and first in lex.sets["preposition"]:
         return "drop" if first == "on" else "thing"
-    if first in lex.sets["be"]:
-        return "thing" if host.words[-1].low in lex.sets["relative"] else "host"
     if first == "where" or low[:2] == ["in", "which"]:
         return "thing" if thing in ("place", "places", "spot") else "host"
     if first in lex.sets["relative"]:
