@@ -463,6 +463,9 @@ def _note_double(terms: Sequence[Term], at: int, lex: Lexicon, notes: Notes) -> 
         return
     if at and any(word[0].isdigit() for word in low[1:]):
         notes.sign("how far the negation reaches")
+    whole = len(terms) == 1 and len(low) > 1 and term.lead[0].low in ("not", "never", "do")
+    if whole and not lex.has(low[0], "quantity", "preposition"):
+        notes.sign("a whole phrase is denied, and nothing is asked for")
     if low[0].startswith("un") and len(low[0]) > 5 and len(low) > 1:
         notes.sign("a double negation")
     led = len(term.lead) > 1 or (before.words and before.words[-1].low in lex.sets["be"])

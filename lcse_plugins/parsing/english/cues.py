@@ -282,14 +282,9 @@ def _order_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
         if not (first == "hate" or doer or here.last in ("that", "who", "which", "can", "a", "the")):
             notes.sign(f"{here.text} may be an order")
         return length, "words"
-    if (
-        not here.items
-        and here.text in lex.sets["order in names"]
-        and not lex.has(after, "quantity")
-        and after not in ("any", "all", ":")
-    ):
-        wanted = lex.has(after, "unwanted", "mover") or any(is_plural(word, lex) for word in here.low[here.end :][:3])
-        if not wanted or first in ("cut", "take"):
-            notes.sign(f"{first} may be part of a name")
-            return length, "words"
+    named = here.text in lex.sets["order in names"] and not here.items
+    clear = lex.has(after, "quantity", "unwanted", "mover") or lex.has(after[:-1], "unwanted") or after in ("any", ":")
+    if after in lex.sets["preposition"] or (named and not clear):
+        notes.sign(f"{here.text} may be part of a name")
+        return length, "words"
     return length, "order"
