@@ -50,6 +50,7 @@ class Term:
         affirms: whether `only` or a new request in front of it ends a negation.
         strong: whether the join is logic whatever the terms are: `as well as`.
         exclusive: whether `but not both` follows.
+        led: whether `with`, `has` or the like leads to its cue.
         exception: whether its cue takes something out of what is said before: `except`.
         lead: the words of the join and the cue, for where they turn out to be none.
         group: the terms in parentheses.
@@ -64,6 +65,7 @@ class Term:
     affirms: bool = False
     strong: bool = False
     exclusive: bool = False
+    led: bool = False
     exception: bool = False
     lead: Chunk = field(default_factory=list)
     group: list[Term] | None = None
@@ -135,6 +137,7 @@ def _terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
                 notes.sign("a double negation")
             term.cue, term.negated = "no" if tag == "nobody" else tag, True
             term.lead += words
+            term.led = before.words[-1:] != [] and before.words[-1].low in lex.sets["dangling"]
             term.exception |= words[0].low in lex.sets["exception"]
             if tag == "nobody":
                 term.words = [words[0]._replace(low="people", instead="people")]
@@ -371,7 +374,8 @@ def _inherits(
     if closers[at] >= 0 and (not article or cue.words[0].low in lex.sets["article"]):
         last = terms[closers[at]]
         answer = _inherits(terms, closers[at], cue, closers, lex, listing=True, choosing=choosing)
-        if answer == "yes" and (last.join in ("or", ", or", "nor") or cue.cue in ("without", "order", "neither")):
+        clear = last.join in ("or", ", or", "nor") or cue.cue in ("without", "order", "neither") or cue.led
+        if answer == "yes" and clear:
             return "yes" if not is_attribute(first, lex) or is_attributive(term.words, lex) else "doubt"
         return "doubt" if answer != "no" or article else _inherits_comma(term, cue, lex)
     if article:
@@ -388,7 +392,7 @@ def _starts_anew(term: Term, lex: Lexicon) -> bool:
         return True
     if any(word.low in ("with", "there") or word.low in lex.sets["show"] for word in term.lead):
         return True
-    return is_finite(low[0], lex) and not is_plural(head_noun(term.words, lex), lex)
+    return is_finite(low[0], lex) and len(low) > 1
 
 
 def _repeats(one: Term, other: Term, cue: Term) -> bool:
@@ -420,6 +424,8 @@ def _inherits_and(term: Term, before: Term, cue: Term, lex: Lexicon, *, listing:
     if cue.cue == "not":
         return "yes" if is_attributive(cue.words, lex) and is_attributive(term.words, lex) else "doubt"
     tail = tail_start(term.words, lex)
+    if cue.led and low[0].endswith("s") and len(low) > 1 and tail > 1:
+        return "doubt"  # "that has no sign and sells flowers": a verb, or more of what is absent
     points = any(word in lex.sets["pointing"] for word in low[tail:]) or low[-1] in lex.sets["at host"]
     if len(low) > 1 and (points or low[tail : tail + 1] == ["with"]) and not listing and cue.cue != "order":
         return "doubt"
@@ -493,11 +499,10 @@ def doubt_compounds(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]
         if len(low) == 2 and (is_attribute(low[0], lex) or " ".join(low) in lex.sets["shade"]):
             continue
         before = terms[at - 1] if at else Term([])
-        led = before.words and before.words[-1].low in lex.sets["dangling"]
         ends = term.join == "," and not before.negated and not is_attribute(low[-1], lex)
         if ends and not is_plural(low[0], lex) and not lex.has(low[0], "mover", "unwanted", "clothing"):
             continue  # "a night sky, no city lights"
-        if len(term.lead) - (term.lead[0].low in ("and", "but", ",")) == 1 and not led and term.join in ("", ","):
+        if len(term.lead) - (term.lead[0].low in ("and", "but", ",")) == 1 and not term.led and term.join in ("", ","):
             notes.sign(f"`no {' '.join(low[:3])}`")
     return terms
 
@@ -634,7 +639,8 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
             return "doubt" if first in lex.sets["scenic"] or (hosts_move and single) else "thing"
         if first in lex.sets["scenic"]:
             return "doubt" if worn and hosts_place else "host"
-        if hosts_move:
+        acts = first.endswith("ing") and first not in lex.sets["lying"]
+        if hosts_move or (worn and acts and not hosts_place):
             return "host"
         lies = lex.has(first, "lying") or lex.has(thing, "unwanted")
         return "thing" if (hosts_place or lies) and not worn and not single else "doubt"
@@ -668,7 +674,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
 
 def _is_person(low: str, lex: Lexicon) -> bool:
     """Whether a word looks like someone who does something: `violinist`, `waiter`."""
-    someone = low.endswith(("ist", "ists", "man", "men", "woman", "women", "eer", "er", "ers"))
+    someone = low.endswith(("ist", "ists", "man", "men", "woman", "women", "eer", "er", "ers", "or", "ors", "ian"))
     return len(low) > 5 and someone and not lex.has(low, "clothing", "place")
 
 

@@ -310,8 +310,7 @@ def verb_first(chunk: Chunk, lex: Lexicon) -> str:
     """Whether a chunk begins with what somebody does: `yes`, `no`, or `maybe` for `jumping horses`."""
     low = lows(chunk)
     if is_finite(low[0], lex) and len(low) > 1:
-        if not is_plural(low[-1], lex) or low[0] in ("wears", "has", "is", "holds", "carries"):
-            return "yes"
+        return "yes"
     if not is_verb(chunk, 0, lex):
         return "no"
     if len(low) == 1 or low[0] in lex.sets["taking"] or low[1] in _AFTER_VERB:
