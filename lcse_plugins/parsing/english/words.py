@@ -265,7 +265,6 @@ def join(text: str, words: Sequence[Word]) -> str:
 # ---------------------------------------------------------------------------------------- kinds of words
 
 _TRIMMINGS = ("mark", "dash", "emoji")
-_ABOUT = frozenset({"in", "on", "at", "with", "near", "by", "of"})
 _AFTER_VERB = frozenset({"to", "up", "down", "out", "off", "away", "around", "together", "alone"})
 
 
@@ -395,6 +394,8 @@ def without_dangling(chunk: Chunk, lex: Lexicon) -> Chunk:
     low = lows(chunk)[::-1]
     at = 0
     while (length := match(lex.dangling, low, at)[0]) > 0:
+        if low[at] == "it" and at + 1 < len(low) and low[at + 1] in lex.sets["preposition"]:
+            break  # "a table with food on it"
         at += length
     return chunk[: len(chunk) - at]
 
@@ -404,7 +405,7 @@ def is_filler(chunk: Chunk, lex: Lexicon) -> bool:
     low = lows(chunk)
     if match(lex.permission, low[-8:][::-1])[0] and not any(word in lex.sets["relative"] for word in low):
         return True
-    return match(lex.closing, low[::-1])[0] == len(low) or match(lex.leading, low) == (len(low), "request")
+    return match(lex.closing, low[::-1])[0] == len(low)
 
 
 def _request_length(low: Sequence[str], lex: Lexicon) -> int:
@@ -427,8 +428,6 @@ def _picture_frame(low: Sequence[str], at: int, lex: Lexicon) -> int:
 def _leading_length(low: Sequence[str], at: int, lex: Lexicon) -> int:
     length, table = match(lex.leading, low, at)
     after = low[at + length] if at + length < len(low) else ""
-    if length and low[at + length - 1] == "a" and after in ("few", "lot", "couple", "bunch", "group", "pair", "number"):
-        length -= 1
     if table == "request":
         if match(lex.names, low, at)[0] > length:
             return 0  # "display case", "make sure sign"
@@ -455,17 +454,10 @@ def _without_closing(chunk: Chunk, lex: Lexicon, *, absent: bool) -> Chunk:
 
 
 def _trimmed(words: Chunk) -> Chunk:
-    """The words without punctuation at the ends; parentheses are part of what they hold.
-
-    An emoji at an end is decoration, unless nothing else is there (`🍕 without 🍍`) or it is spoken of (`🐕 on 🏖`).
-    """
+    """The words without marks and emoji around them; parentheses are part of what they hold."""
     first, last = 0, len(words)
     while first < last and words[first].kind in _TRIMMINGS and words[first].low != "(":
         first += 1
-    if 0 < first < last and words[first - 1].kind == "emoji" and words[first].low in _ABOUT:
-        first -= 1
     while last > first and words[last - 1].kind in _TRIMMINGS and words[last - 1].low != ")":
         last -= 1
-    if first < last < len(words) and words[last].kind == "emoji" and words[last - 1].low in _ABOUT:
-        last += 1
     return words[first:last] or [word for word in words if word.kind == "emoji"]
