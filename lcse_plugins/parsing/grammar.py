@@ -147,7 +147,7 @@ def _check_unread(terms: Sequence[Term], lex: Lexicon, notes: Notes) -> None:
 
 
 def _is_foreign(words: Chunk, lex: Lexicon) -> bool:
-    """Whether the words speak for another language: its function words, its letters, or endings as in `menino`."""
+    """Whether the words speak for another language: function words, letters, or spellings."""
     low = [word.low for word in words if word.kind == "word" and word.low.isalpha()]
     foreign = [word for word in low if word in lex.sets["foreign"]]
     english = sum(lex.has(word, "english", "mover") for word in low)
@@ -156,9 +156,13 @@ def _is_foreign(words: Chunk, lex: Lexicon) -> bool:
     if any(not word.isascii() for word in low) and not english and len(low) > 2:
         return not all(word.isascii() for word in low if len(word) > 3)
     named = [word for word in low if not lex.has(word, "unread", "foreign")]
-    odd = [word for word in named if len(word) > 2 and word.endswith(("a", "i", "o", "u", "que", "em", "ão"))]
-    all_odd = len(odd) > 1 and len(odd) == len(named) < 6
-    return all_odd and not english and not any(lex.has(word, "loan") for word in odd)
+    known = english or any(lex.has(word, *_NOUNS) or _ENGLISH.search(word) for word in named)
+    return not known and len(named) < 6 and any(word.endswith(("a", "i", "o", "u")) for word in named)
+
+
+_NOUNS = ("loan", "place", "clothing", "unwanted", "adjective", "stuff", "backdrop", "setting", "image", "occasion")
+_ENGLISH = re.compile(r"(?:ing|ed|er|y|ow|[^aoe]s)$|ee|oo|th|sh|ck|wh|ght|ea|ou|ay|ch")
+"""Spellings that Portuguese, Spanish, Italian and Japanese words seldom have."""
 
 
 def _unframed(text: str) -> str:

@@ -442,7 +442,8 @@ def _inherits_comma(term: Term, cue: Term, lex: Lexicon) -> str:
         each = is_plural(low[-1], lex) or low[-1] in lex.sets["unwanted"] or cue.cue == "except list"
         return "yes" if each else "doubt"
     colour = is_attribute(low[-1], lex) and low[-1] not in lex.sets["material"]
-    if low[-1] in lex.sets["occasion"] or (colour and not is_attribute(cue.words[-1].low, lex)):
+    setting = low[-1] in lex.sets["place"] and cue.words[-1].low not in lex.sets["place"]
+    if low[-1] in lex.sets["occasion"] or setting or (colour and not is_attribute(cue.words[-1].low, lex)):
         return "no"  # "a case without a logo, matte black", "a forest without fog, early morning"
     if cue.cue in ("without", "neither", "not"):
         return "doubt"
@@ -636,7 +637,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         return "thing" if mover else "host" if worn and hosts_move else "doubt"
     if first not in lex.sets["preposition"] or is_verb(tail, 0, lex):
         if mover:
-            return "doubt" if first in lex.sets["scenic"] or (hosts_move and single) else "thing"
+            return "doubt" if first in lex.sets["scenic"] or hosts_move else "thing"
         if first in lex.sets["scenic"]:
             return "doubt" if worn and hosts_place else "host"
         acts = first.endswith("ing") and first not in lex.sets["lying"]

@@ -171,7 +171,8 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
     if tag in NEGATIONS and _is_written(here, lex):
         notes.idiom = True
         return plain
-    if tag in ("no", "not", "without") and (sign := _sign_end(here, lex)):
+    denied = tag == "not" and after.endswith("ing") and here.run  # "protesters not carrying signs"
+    if tag in ("no", "not", "without") and not denied and (sign := _sign_end(here, lex)):
         if tag == "no" and (after in lex.sets["prohibition"] or here.last in ("a", "the")):
             notes.idiom = True
         else:
