@@ -637,7 +637,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         return "thing" if mover else "host" if worn and hosts_move else "doubt"
     if first not in lex.sets["preposition"] or is_verb(tail, 0, lex):
         if mover:
-            return "doubt" if first in lex.sets["scenic"] or hosts_move else "thing"
+            return "doubt" if not noun[-1].instead and (hosts_move or first in lex.sets["scenic"]) else "thing"
         if first in lex.sets["scenic"]:
             return "doubt" if worn and hosts_place else "host"
         acts = first.endswith("ing") and first not in lex.sets["lying"]

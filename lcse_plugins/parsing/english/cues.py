@@ -35,7 +35,10 @@ class Item(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A cue where it stands: from `at` to `end` in `words`, behind the words of `run` and the earlier items."""
+    """A cue where it stands: from `at` to `end` in `low`, behind the words of `run` and the earlier items.
+
+    `first` and `text` are of the cue, `before` and `after` stand beside it, `last` ends the run in front of it.
+    """
 
     words: Chunk
     low: Sequence[str]
@@ -43,31 +46,17 @@ class Place(NamedTuple):
     end: int
     run: Chunk
     items: Sequence[Item]
+    first: str
+    text: str
+    before: str
+    after: str
+    last: str
 
-    @property
-    def first(self) -> str:
-        """The first word of the cue."""
-        return self.low[self.at]
 
-    @property
-    def text(self) -> str:
-        """The words of the cue."""
-        return " ".join(self.low[self.at : self.end])
-
-    @property
-    def before(self) -> str:
-        """The word in front of it."""
-        return self.low[self.at - 1] if self.at else ""
-
-    @property
-    def after(self) -> str:
-        """The word behind it."""
-        return self.low[self.end] if self.end < len(self.low) else ""
-
-    @property
-    def last(self) -> str:
-        """The last word of the run in front of it."""
-        return self.run[-1].low if self.run else ""
+def _place(words: Chunk, low: Sequence[str], at: int, end: int, run: Chunk, items: Sequence[Item]) -> Place:
+    before, after = low[at - 1] if at else "", low[end] if end < len(low) else ""
+    last = run[-1].low if run else ""
+    return Place(words, low, at, end, run, items, low[at], " ".join(low[at:end]), before, after, last)
 
 
 def tag_cues(words: Chunk, lex: Lexicon, notes: Notes) -> list[Item]:
@@ -95,7 +84,7 @@ def tag_cues(words: Chunk, lex: Lexicon, notes: Notes) -> list[Item]:
                 continue
             length, tag = match(lex.cues, low, at)
             if length:
-                here = Place(words, low, at, at + length, run, items)
+                here = _place(words, low, at, at + length, run, items)
                 length, tag = _sense(here, tag, lex, notes, negated=negated)
             elif negated and run and (length := _wish_length(low, at, run, lex)):
                 tag = "only"
@@ -131,8 +120,6 @@ def _free_word(words: Chunk, at: int, run: Chunk, lex: Lexicon, notes: Notes) ->
     word = words[at]
     after = words[at + 1].low if at + 1 < len(words) else ""
     if word.low == "free" and run and lex.has(run[-1].low, "mover", "unwanted") and after not in ("of", "from"):
-        if after in lex.sets["given free"] or f"{run[-1].low}-free" in lex.sets["lexical"]:
-            return None
         if lex.has(after, "place", "image") or (len(run) == 1 and (not after or after in _ENDS)):
             return run.pop()
         notes.sign(f"{run[-1].low} free")
@@ -173,7 +160,7 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
         return plain
     denied = tag == "not" and after.endswith("ing") and here.run  # "protesters not carrying signs"
     if tag in ("no", "not", "without") and not denied and (sign := _sign_end(here, lex)):
-        if tag == "no" and (after in lex.sets["prohibition"] or here.last in ("a", "the")):
+        if tag == "no" and (after.endswith("ing") or here.last in ("a", "the")):
             notes.idiom = True
         else:
             notes.sign("what a sign says")
@@ -221,9 +208,7 @@ def _is_written(here: Place, lex: Lexicon) -> bool:
         return tags == ["words", ":"] and lex.has(here.items[-2].words[-1].low, "sign", "lettered")
     if here.last not in lex.sets["saying"] or here.first in ("without", "except", "excluding"):
         return False
-    return any(lex.has(word.low, "sign", "lettered") for word in here.run) or (
-        here.last in ("reading", "labeled", "labelled") and here.first != "no"
-    )
+    return any(lex.has(word.low, "sign", "lettered") for word in here.run)
 
 
 def _sign_end(here: Place, lex: Lexicon) -> int:
@@ -279,9 +264,7 @@ def _order_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
     if without_leading(run, lex) and here.last not in ("please", "should", "must"):
         if first in ("exclude", "omit", "filter", "leave", "get", "please") and run[0].low not in lex.sets["article"]:
             return length, "order"
-        doer = any(word.low in lex.sets["mover"] for word in run)
-        if not (first == "hate" or doer or here.last in ("that", "who", "which", "can", "a", "the")):
-            notes.sign(f"{here.text} may be an order")
+        notes.sign(f"{here.text} may be an order")
         return length, "words"
     named = here.text in lex.sets["order in names"] and not here.items
     clear = lex.has(after, "quantity", "unwanted", "mover") or lex.has(after[:-1], "unwanted") or after in ("any", ":")
