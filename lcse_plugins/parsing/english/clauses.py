@@ -311,6 +311,10 @@ def reach(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
         if cue is None:
             continue
         answer = "no"
+        if term.join == "and" and term.bare and before is not None and _goes_on(before, lex):
+            before.words += [*term.lead, *term.words]
+            term.words = []
+            continue
         if term.words and term.words[0].low in ("love", "like", "prefer", "want", "need", "include"):
             term.words = term.words[1:] or term.words
         elif term.bare and term.group is None and term.join not in (".", "but", ", but", ""):
@@ -322,7 +326,13 @@ def reach(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
             continue
         term.negated = term.inherited = True
         listing = listing or term.join == ","
-    return terms
+    return [term for term in terms if term.words or term.group is not None]
+
+
+def _goes_on(before: Term, lex: Lexicon) -> bool:
+    """Whether a description has begun that `and` goes on with: `a shirt in a park holding a beer | and a frisbee`."""
+    tail = range(tail_start(before.words, lex), len(before.words) - 1)
+    return before.cue != "not" and any(is_verb(before.words, place, lex) for place in tail)
 
 
 def _closers(terms: Sequence[Term]) -> list[int]:

@@ -205,7 +205,8 @@ def _is_written(here: Place, lex: Lexicon) -> bool:
     """Whether what follows is written on the thing in front: `a sign that says no more war`, `a sign: no dogs`."""
     if not here.run:
         tags = [item.tag for item in here.items[-2:]]
-        return tags == ["words", ":"] and lex.has(here.items[-2].words[-1].low, "sign", "lettered")
+        told = here.items[-2].words[-1].low if tags in (["words", ":"], ["words", ","]) else ""
+        return told in lex.sets["saying"] or (tags[-1:] == [":"] and lex.has(told, "sign", "lettered"))
     if here.last not in lex.sets["saying"] or here.first in ("without", "except", "excluding"):
         return False
     return any(lex.has(word.low, "sign", "lettered") for word in here.run)
