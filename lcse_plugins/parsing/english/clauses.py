@@ -356,6 +356,8 @@ def _inherits(
     article, verb = first in lex.sets["quantity"], verb_first(term.words, lex)
     if term.join == "nor":
         return "yes"
+    if term.join in ("or", ", or") and cue.cue == "not" and any(lex.has(word.low, "show") for word in term.lead):
+        return "doubt"  # "doesn't flip or have a screen"
     if _starts_anew(term, lex) or (at > 1 and term.join == "," and _repeats(terms[at - 2], terms[at - 1], cue)):
         return "no"
     if verb == "maybe" or (term.strong and term.lead[-1].low != "plus"):
@@ -609,7 +611,8 @@ def _finite_verb(words: Chunk, host: Term, term: Term, lex: Lexicon) -> int:
         be = low in lex.sets["be"]
         doing = low in lex.sets["doing"] if many else is_finite(low, lex) and low.endswith("s")
         if be or (doing and (lex.has(after, "preposition", "quantity") or is_plural(after, lex))):
-            worn = head_noun(words[:at], lex) in lex.sets["clothing"]
+            thing = head_noun(words[:at], lex)
+            worn = thing in lex.sets["clothing"] or (low in ("is", "was") and is_plural(thing, lex))
             own = host.words[-1].low in ("where", "when", "which") or (
                 term.join in (",", ".", "and", "but", ", and", ", but") and term.cue in ("no", "neither") and not worn
             )

@@ -165,7 +165,8 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
         else:
             notes.sign("what a sign says")
         return sign - here.at, "words"
-    if tag in ("not", "without") and (not after or after in _ENDS - {"("}) and here.first != "except":
+    alone = not after or after in _ENDS - {"("} or (tag == "not" and after == "to")  # "a warning not to park"
+    if tag in ("not", "without") and alone and here.first != "except":
         notes.sign(f"{here.text} stands alone")
         return plain
     if tag in ("either", "both", "exactly one") and not {"and", "or", ",", "as"} & {*here.low[here.end :][:24]}:
@@ -232,8 +233,8 @@ def _no_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
     if here.after[:1].isdigit() and here.first == "no":
         notes.sign("`no` may be a number")
         return length, "words"
-    if here.before in ("a", "the", "an"):
-        notes.sign("a name with `no` in it")
+    if here.before in lex.sets["article"] or (here.text == "no" and here.after in lex.sets["article"]):
+        notes.sign("a name with `no` in it, or a slip of `on`")
         return length, "words"
     return length, "no"
 
@@ -248,7 +249,8 @@ def _absent_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
         return length, "absent"
     if "not" in here.low[here.at : here.at + 2] and after != "from" and length > 1:
         return here.low.index("not", here.at) + 1 - here.at, "not"
-    if here.low[here.end - 1] == "missing" and here.last not in ("a", "the", "with", "of", "for", "an"):
+    joined = not run and here.items and here.items[-1].tag == "and"  # "swinging and missing the ball"
+    if here.low[here.end - 1] == "missing" and not joined and here.last not in ("a", "the", "with", "of", "for", "an"):
         if after in ("a", "an", "its", "his", "her", "any", "their", "the") or (run and is_plural(after, lex)):
             return length, "without"
     notes.sign(here.text)
