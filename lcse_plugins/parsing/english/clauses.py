@@ -509,7 +509,11 @@ def doubt_compounds(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]
         if " ".join(low[-2:]) in lex.sets["compound"] or lex.has(low[0], "kind of sign", "stuff") or "of" in low:
             if len(low) == 2:
                 continue
-        if len(low) == 2 and (is_attribute(low[0], lex) or " ".join(low) in lex.sets["shade"]):
+        if (
+            len(low) == 2
+            and low[1] not in lex.sets["image"]
+            and (is_attribute(low[0], lex) or " ".join(low) in lex.sets["shade"])
+        ):
             continue
         before = terms[at - 1] if at else Term([])
         ends = term.join == "," and not before.negated and not is_attribute(low[-1], lex)

@@ -195,9 +195,11 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
 
 
 def _in_title(here: Place) -> bool:
-    """Whether a cue is written as in a title: `Rebel Without a Cause`, `Not Afraid album cover`."""
+    """Whether a cue is written as in a title: `Rebel Without a Cause`, `Not Afraid album cover`, `Doctor No book`."""
     if not here.words[here.at].capital:
         return False
+    if here.first in ("no", "not", "without") and here.run and here.run[-1].capital:
+        return True
     ahead = [word for word in here.words[here.end : here.end + 4] if word.low not in _SMALL_IN_TITLES]
     return bool(ahead) and ahead[0].capital and (here.at > 0 or (len(ahead) > 1 and ahead[1].kind == "word"))
 
