@@ -38,37 +38,21 @@ _DEEPEST = 40
 
 @dataclass
 class Term:
-    """One operand of a query.
-
-    Attributes:
-        words: what it says.
-        cue: the kind of negation in front of it, or behind it; empty when there is none.
-        join: how it is joined to the term before: empty, `,`, `and`, `or`, `but`, `nor`, `.`, or `, and` and the like.
-        mark: `either`, `both`, `not both` or `exactly one` in front of it.
-        negated: whether it is absent, by its own cue or by that of a list.
-        inherited: whether the negation is that of a list.
-        affirms: whether `only` or a new request in front of it ends a negation.
-        strong: whether the join is logic whatever the terms are: `as well as`.
-        exclusive: whether `but not both` follows.
-        led: whether `with`, `has` or the like leads to its cue.
-        exception: whether its cue takes something out of what is said before: `except`.
-        lead: the words of the join and the cue, for where they turn out to be none.
-        group: the terms in parentheses.
-    """
+    """One operand of a query."""
 
     words: Chunk
-    cue: str = ""
-    join: str = ""
-    mark: str = ""
-    negated: bool = False
-    inherited: bool = False
-    affirms: bool = False
-    strong: bool = False
-    exclusive: bool = False
-    led: bool = False
-    exception: bool = False
-    lead: Chunk = field(default_factory=list)
-    group: list[Term] | None = None
+    cue: str = ""  # the kind of negation in front of it, or behind it
+    join: str = ""  # how it is joined to the term before: `,`, `and`, `or`, `but`, `nor`, `.`, or `, and` and the like
+    mark: str = ""  # `either`, `both`, `not both` or `exactly one` in front of it
+    negated: bool = False  # it is absent, by its own cue or by that of a list
+    inherited: bool = False  # the negation is that of a list
+    affirms: bool = False  # `only` or a new request in front of it ends a negation
+    strong: bool = False  # the join is logic whatever the terms are: `as well as`
+    exclusive: bool = False  # `but not both` follows
+    led: bool = False  # `with`, `has` or the like leads to its cue
+    exception: bool = False  # its cue takes something out of what is said before: `except`
+    lead: Chunk = field(default_factory=list)  # the words of the join and the cue, for where they turn out to be none
+    group: list[Term] | None = None  # the terms in parentheses
 
     @property
     def bare(self) -> bool:
@@ -225,7 +209,7 @@ def join_attributes(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]
             plain
             and term.join in ("and", ",", "but")
             and not term.strong
-            and _waits(before.words, lex)
+            and is_attribute(before.words[-1].low, lex)
             and not is_attributive(term.words, lex)
             and is_attribute(term.words[0].low, lex)
         ):
@@ -237,18 +221,6 @@ def join_attributes(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]
             continue
         found.append(term)
     return found[::-1]
-
-
-def _waits(chunk: Chunk, lex: Lexicon) -> bool:
-    """Whether a chunk ends in an attribute that has no noun yet: `a red`, `a man in a red`."""
-    if not is_attribute(chunk[-1].low, lex):
-        return False
-    for word in reversed(chunk):
-        if lex.has(word.low, "article", "preposition", "relative"):
-            return True
-        if not is_attribute(word.low, lex) and word.low not in (",", "and"):
-            return False
-    return True
 
 
 # ------------------------------------------------------------------------------------ pass 2: `… are missing`
@@ -459,8 +431,6 @@ def _inherits_comma(term: Term, cue: Term, lex: Lexicon) -> str:
         return "no"  # "a case without a logo, matte black", "a forest without fog, early morning"
     if cue.cue in ("without", "neither", "not"):
         return "doubt"
-    if lex.has(low[-1], "clothing", "unwanted"):
-        return "no" if described[0] else "doubt"
     several = is_plural(head_noun(term.words, lex), lex), is_plural(head_noun(cue.words, lex), lex)
     return "doubt" if several[0] == several[1] and described[0] == described[1] else "no"
 
@@ -485,12 +455,9 @@ def _note_double(terms: Sequence[Term], at: int, lex: Lexicon, notes: Notes) -> 
     whole = len(terms) == 1 and len(low) > 1 and term.lead[0].low in ("not", "never", "do")
     if whole and not lex.has(low[0], "quantity", "preposition"):
         notes.sign("a whole phrase is denied, and nothing is asked for")
-    if low[0].startswith("un") and len(low[0]) > 5 and len(low) > 1:
-        notes.sign("a double negation")
-    led = len(term.lead) > 1 or (before.words and before.words[-1].low in lex.sets["be"])
-    if is_attribute(low[0], lex) and not is_attributive(term.words, lex) and not led and not before.negated:
-        if tail_start(term.words, lex) > 1:
-            notes.sign("`not` before an attribute and a noun")
+    named = not is_attributive(term.words, lex) and tail_start(term.words, lex) > 1
+    if is_attribute(low[0], lex) and named and len(term.lead) == 1 and not before.negated:
+        notes.sign("`not` before an attribute and a noun")
 
 
 # ---------------------------------------------------------------------------------- pass 5: several nouns behind `no`
@@ -519,7 +486,7 @@ def doubt_compounds(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]
         ends = term.join == "," and not before.negated and not is_attribute(low[-1], lex)
         if ends and not is_plural(low[0], lex) and not lex.has(low[0], "mover", "unwanted", "clothing"):
             continue  # "a night sky, no city lights"
-        if len(term.lead) - (term.lead[0].low in ("and", "but", ",")) == 1 and not term.led and term.join in ("", ","):
+        if not term.led and term.join in ("", ","):
             notes.sign(f"`no {' '.join(low[:3])}`")
     return terms
 
@@ -664,8 +631,6 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         return "thing" if (hosts_place or lies) and not worn and not single else "doubt"
     if first in ("during", "after", "before") or lex.has(last, "occasion") or lex.has("".join(low[-2:-1]), "occasion"):
         return "host"
-    if first in ("with", "like", "as", "than"):
-        return "thing" if mover else "doubt"
     if first in ("for", "from", "to", "about", "between", "of"):
         return "thing"
     if first == "in" and mover and (last in lex.sets["clothing"] or is_attribute(last, lex)):
@@ -681,7 +646,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         return "host" if low[1:2] != ["it"] else "drop"
     if "a" in low or "an" in low:
         return "host"
-    if last in lex.sets["setting"]:
+    if last in lex.sets["setting"] or (last in lex.sets["place"] and first in ("in", "on", "at")):
         if hosts_move and mover:
             return "doubt"
         return "host" if hosts_move or not mover else "thing" if hosts_place and "the" in low else "doubt"
@@ -711,9 +676,6 @@ def join_descriptions(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Ter
             if not (term.strong or before.mark == "both" or listed):
                 before.words += [*term.lead, *term.words]
                 continue
-        elif term.join == "," and _describes(term.words, lex):
-            before.words += [*term.lead, *term.words]
-            continue
         elif term.join != ",":
             listed = _is_list(terms, at, lex)
         found.append(term)

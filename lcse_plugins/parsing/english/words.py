@@ -165,17 +165,11 @@ Chunk = list[Word]
 
 @dataclass
 class Notes:
-    """What a reader would hesitate about.
+    """What a reader would hesitate about."""
 
-    Attributes:
-        signs: doubts whether something is wanted or unwanted; the query then stays plain.
-        shapes: doubts about how the parts belong together; the reading stands, and is not sure.
-        idiom: whether a cue was seen that is part of a name or of a text on a sign.
-    """
-
-    signs: dict[str, None] = field(default_factory=dict)
-    shapes: dict[str, None] = field(default_factory=dict)
-    idiom: bool = False
+    signs: dict[str, None] = field(default_factory=dict)  # is it wanted or unwanted? The query then stays plain
+    shapes: dict[str, None] = field(default_factory=dict)  # how do the parts belong together? The reading stands
+    idiom: bool = False  # a cue was seen that is part of a name or of a text on a sign
 
     def sign(self, why: str) -> None:
         """Note a doubt about a sign."""
