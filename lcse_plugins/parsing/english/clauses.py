@@ -464,30 +464,23 @@ def _note_double(terms: Sequence[Term], at: int, lex: Lexicon, notes: Notes) -> 
 
 
 def doubt_compounds(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
-    """`no N N`: one thing where the two are known to be one, or the clause ends there; else nobody can tell."""
+    """`no N N`: one thing where the two are known to be one, or where the clause ends; else nobody can tell."""
     for at, term in enumerate(terms):
         if term.cue != "no" or term.group is not None or term.lead[-1].low not in ("no", "zero"):
             continue
         words = content(term.words, lex, absent=True)
         noun = words[: tail_start(words, lex)]
         low = lows(noun)
-        if len(low) < 2 or any(word.kind != "word" for word in noun):
+        if len(low) < 2 or "of" in low or term.led or term.join not in ("", ",") or any(w.kind != "word" for w in noun):
             continue
-        if " ".join(low[-2:]) in lex.sets["compound"] or lex.has(low[0], "kind of sign", "stuff") or "of" in low:
-            if len(low) == 2:
-                continue
-        if (
-            len(low) == 2
-            and low[1] not in lex.sets["image"]
-            and (is_attribute(low[0], lex) or " ".join(low) in lex.sets["shade"])
-        ):
+        known = lex.has(" ".join(low), "compound", "shade") or lex.has(low[0], "kind of sign", "stuff")
+        if len(low) == 2 and (known or (is_attribute(low[0], lex) and low[1] not in lex.sets["image"])):
             continue
-        before = terms[at - 1] if at else Term([])
+        before, after = terms[at - 1] if at else Term([]), terms[at + 1] if at + 1 < len(terms) else Term([])
         ends = term.join == "," and not before.negated and not is_attribute(low[-1], lex)
-        if ends and not is_plural(low[0], lex) and not lex.has(low[0], "mover", "unwanted", "clothing"):
-            continue  # "a night sky, no city lights"
-        if not term.led and term.join in ("", ","):
-            notes.sign(f"`no {' '.join(low[:3])}`")
+        ends |= after.join in ("but", "or", "nor") or (after.join == "and" and after.negated)
+        if not ends or is_plural(low[0], lex) or lex.has(low[0], "mover", "unwanted", "clothing"):
+            notes.sign(f"`no {' '.join(low[:3])}`")  # but "a night sky, no city lights" is clear
     return terms
 
 
