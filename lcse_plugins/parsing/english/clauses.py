@@ -620,7 +620,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         acts = first.endswith("ing") and first not in lex.sets["lying"]
         if hosts_move or (worn and acts and not hosts_place):
             return "host"
-        lies = lex.has(first, "lying") or lex.has(thing, "unwanted")
+        lies = (lex.has(first, "lying") or lex.has(thing, "unwanted")) and not {"through", "along"} & {*low}
         return "thing" if (hosts_place or lies) and not worn and not single else "doubt"
     if first in ("during", "after", "before") or lex.has(last, "occasion") or lex.has("".join(low[-2:-1]), "occasion"):
         return "host"

@@ -198,6 +198,7 @@ def split_words(text: str, start: int, end: int, lex: Lexicon) -> Chunk:
             listed |= lows(found[-1:]) == [":"]
             found.append(Word("," if listed else ";", hit.start(), hit.end(), "line"))
             continue
+        low = {"[": "(", "]": ")"}.get(low, low)
         if kind == "word":
             low = unicodedata.normalize("NFKC", low.translate(_APOSTROPHES)).lower()
         if hit[0] == "OR" and found and found[-1].low in lex.sets["oregon"]:
