@@ -450,7 +450,8 @@ def _note_double(terms: Sequence[Term], at: int, lex: Lexicon, notes: Notes) -> 
         notes.sign("what the sign is about")
     if term.cue != "not" or not low or term.join:
         return
-    if at and any(word[0].isdigit() for word in low[1:]):
+    vague = is_attributive(before.words, lex) or {"if", "know"} & {*lows(before.words)}  # "a yellow not book"
+    if at and (vague or any(word[0].isdigit() for word in low[1:])):
         notes.sign("how far the negation reaches")
     whole = len(terms) == 1 and len(low) > 1 and term.lead[0].low in ("not", "never", "do")
     if whole and not lex.has(low[0], "quantity", "preposition"):
