@@ -169,7 +169,9 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
     if tag in ("not", "without") and alone and here.first != "except":
         notes.sign(f"{here.text} stands alone")
         return plain
-    if tag in ("either", "both", "exactly one") and not {"and", "or", ",", "as"} & {*here.low[here.end :][:24]}:
+    if tag in ("either", "both", "exactly one") and not {"and", "or", ",", "as"} & {
+        *here.low[here.end : here.end + 24]
+    }:
         return plain
     if here.first in ("minus", "plus") and (after[:1].isdigit() or here.before in ("a", "the")):
         return plain
@@ -264,7 +266,9 @@ def _order_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
     length, after, run, first = here.end - here.at, here.after, here.run, here.first
     if not after or after in _ENDS - {":", "("}:
         return length, "words"
-    if here.text in ("keep", "leave") and ("out" not in here.low[here.end :][1:5] or without_leading(run, lex)):
+    if here.text in ("keep", "leave") and (
+        "out" not in here.low[here.end + 1 : here.end + 5] or without_leading(run, lex)
+    ):
         return length, "words"  # but "keep the cars out"
     if without_leading(run, lex) and here.last not in ("please", "should", "must"):
         if first in ("exclude", "omit", "filter", "leave", "get", "please") and run[0].low not in lex.sets["article"]:
