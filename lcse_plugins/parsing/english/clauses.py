@@ -542,7 +542,7 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
         return
     if head_noun(content(host.words, lex), lex) in lex.sets["depiction"]:
         _note_picture(term, host, lex, notes)
-    if finite := _finite_verb(words, host, term, lex):
+    if finite := _finite_verb(words, host, term, lex, notes):
         term.words = words[:finite]
         host.words = [*without_dangling(host.words, lex), *words[finite:]]
         return
@@ -565,7 +565,7 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
     term.words = words
 
 
-def _finite_verb(words: Chunk, host: Term, term: Term, lex: Lexicon) -> int:
+def _finite_verb(words: Chunk, host: Term, term: Term, lex: Lexicon, notes: Notes) -> int:
     """Where the absent thing ends before a verb of the host: `a boy without a shirt | jumps into a lake`.
 
     The end of the words where the verb is about the absent thing (`no apples are on the trees`), 0 without a verb.
@@ -575,6 +575,10 @@ def _finite_verb(words: Chunk, host: Term, term: Term, lex: Lexicon) -> int:
         low, after = words[at].low, words[at + 1].low if at + 1 < len(words) else ""
         be = low in lex.sets["be"]
         doing = low in lex.sets["doing"] if many else is_finite(low, lex) and low.endswith("s")
+        if not (be or doing) and is_plural(low, lex) and lex.has(after, "article", "owner", "preposition"):
+            doing = not many and after not in lex.sets["preposition"]  # "no bag | boards a train"
+            if not doing and (term.words[0].low in ("a", "an") or is_plural(words[at - 1].low, lex)):
+                notes.sign(f"whether `{low}` is a verb")
         if be or (doing and (lex.has(after, "preposition", "quantity") or is_plural(after, lex))):
             thing = head_noun(words[:at], lex)
             worn = thing in lex.sets["clothing"] or (low in ("is", "was") and is_plural(thing, lex))
