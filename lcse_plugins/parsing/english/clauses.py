@@ -404,6 +404,7 @@ def _inherits_and(term: Term, before: Term, cue: Term, lex: Lexicon, *, listing:
         if cue.cue == "no":
             return "no"
         both = {low[0], cue.words[0].low} <= lex.sets["article"] and tail_start(term.words, lex) == len(low)
+        both &= not (len(low) > 2 and is_attribute(low[1], lex))  # "a red car without a roof and a blue car"
         return "yes" if both and cue.cue != "not" else "doubt"
     if cue.cue == "not":
         return "yes" if is_attributive(cue.words, lex) and is_attributive(term.words, lex) else "doubt"
@@ -629,14 +630,19 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         return "thing" if (hosts_place or lies) and not worn and not single else "doubt"
     if first in ("during", "after", "before") or lex.has(last, "occasion") or lex.has("".join(low[-2:-1]), "occasion"):
         return "host"
-    if first in ("for", "from", "to", "about", "between", "of"):
+    if first in ("about", "of") or (first == "for" and last in lex.sets["mover"]):
         return "thing"
+    if first in ("for", "from", "to", "between", "with"):
+        told = hosts_move or (first == "with" and "a" in low)
+        return "doubt" if mover or not told else "host"
     if first == "in" and mover and (last in lex.sets["clothing"] or is_attribute(last, lex)):
         return "thing"
     pointing = any(word in lex.sets["pointing"] for word in low)
     if last in lex.sets["body"]:
         return "thing"
     if last in lex.sets["backdrop"] and "a" not in low and "an" not in low:
+        if single and not (hosts_place or hosts_move or mover):
+            return "doubt"  # "a phone without a case on the desk"
         if worn and not pointing and last not in ("wall", "walls", "water"):
             return "doubt" if "the" not in low else "host" if hosts_move else "thing"
         return "thing"
