@@ -353,7 +353,7 @@ def _inherits(
             return "no" if article else "doubt"
         loose = cue.cue == "no" and first in lex.sets["article"] and cue.words[0].low not in lex.sets["article"]
         return "doubt" if loose else "yes"
-    if verb == "yes" or lex.has(first, "relative", "preposition"):
+    if verb == "yes" or lex.has(first, "relative", "preposition") or _describes(term.words, lex):
         return "no"
     if closers[at] >= 0 and (not article or cue.words[0].low in lex.sets["article"]):
         last = terms[closers[at]]
@@ -428,7 +428,12 @@ def _inherits_comma(term: Term, cue: Term, lex: Lexicon) -> str:
         return "yes" if each else "doubt"
     colour = is_attribute(low[-1], lex) and low[-1] not in lex.sets["material"]
     setting = low[-1] in lex.sets["place"] and cue.words[-1].low not in lex.sets["place"]
-    if low[-1] in lex.sets["occasion"] or setting or (colour and not is_attribute(cue.words[-1].low, lex)):
+    if (
+        cue.lead[0].low in ("instead", "rather")
+        or low[-1] in lex.sets["occasion"]
+        or setting
+        or (colour and not is_attribute(cue.words[-1].low, lex))
+    ):
         return "no"  # "a case without a logo, matte black", "a forest without fog, early morning"
     if cue.cue in ("without", "neither", "not"):
         return "doubt"
