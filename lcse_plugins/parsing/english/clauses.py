@@ -652,7 +652,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
             return "doubt" if "the" not in low else "host" if hosts_move else "thing"
         return "thing"
     if pointing:
-        return "host" if low[1:2] != ["it"] else "drop"
+        return "drop" if low[1:] in (["it"], ["him"], ["her"], ["them"]) else "host"
     if "a" in low or "an" in low:
         return "host"
     if last in lex.sets["setting"] or (last in lex.sets["place"] and first in ("in", "on", "at")):

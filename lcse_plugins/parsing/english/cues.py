@@ -246,7 +246,7 @@ def _no_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
 def _absent_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
     """`is missing` behind a thing, `missing a tooth` before one."""
     length, after, run = here.end - here.at, here.after, here.run
-    ends = not after or after in _ENDS or after in ("please", "either", "there", "at", "though")
+    ends = not after or after in _ENDS or after in ("please", "either", "there", "though")
     if run and ends:
         if " in " in f" {here.text} " and (len(run) > 4 or lex.has(here.last, "depiction", "image")):
             notes.sign("it is unclear what is not there")
