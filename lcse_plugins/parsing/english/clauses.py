@@ -245,6 +245,7 @@ def split_subjects(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
                 term.words = term.words[leads[-1] + 1 :] or term.words
             elif any(is_verb(term.words, at, lex) for at in range(1, len(low))):
                 notes.sign("it is unclear what is absent")
+            term.words = without_dangling(term.words, lex) or term.words  # "a dog that is absent"
         found.append(term)
     return found
 
@@ -459,7 +460,7 @@ def _note_double(terms: Sequence[Term], at: int, lex: Lexicon, notes: Notes) -> 
     vague = is_attributive(before.words, lex) or {"if", "know"} & {*lows(before.words)}  # "a yellow not book"
     if at and (vague or any(word[0].isdigit() for word in low[1:])):
         notes.sign("how far the negation reaches")
-    whole = len(terms) == 1 and len(low) > 1 and term.lead[0].low in ("not", "never", "do")
+    whole = len(terms) == 1 and len(low) > 1 and term.lead[0].low in ("no", "not", "never", "do")
     if whole and not lex.has(low[0], "quantity", "preposition"):
         notes.sign("a whole phrase is denied, and nothing is asked for")
     named = not is_attributive(term.words, lex) and tail_start(term.words, lex) > 1
@@ -577,7 +578,7 @@ def _finite_verb(words: Chunk, host: Term, term: Term, lex: Lexicon, notes: Note
     The end of the words where the verb is about the absent thing (`no apples are on the trees`), 0 without a verb.
     """
     many = is_plural(head_noun(content(host.words, lex), lex), lex)
-    for at in range(1, len(words)):
+    for at in range(1, 0 if words[0].instead else len(words)):  # nobody does it: "a bed nobody sleeps in"
         low, after = words[at].low, words[at + 1].low if at + 1 < len(words) else ""
         be = low in lex.sets["be"]
         doing = low in lex.sets["doing"] if many else is_finite(low, lex) and low.endswith("s")
@@ -646,7 +647,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
     if last in lex.sets["body"]:
         return "thing"
     if last in lex.sets["backdrop"] and "a" not in low and "an" not in low:
-        if single and not (hosts_place or hosts_move or mover):
+        if not (mover or worn) and (hosts_move or (single and not hosts_place)):
             return "doubt"  # "a phone without a case on the desk"
         if worn and not pointing and last not in ("wall", "walls", "water"):
             return "doubt" if "the" not in low else "host" if hosts_move else "thing"

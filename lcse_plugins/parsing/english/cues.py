@@ -24,7 +24,7 @@ NEGATIONS = frozenset({"no", "without", "not", "order", "nobody", "neither", "ex
 
 _ENDS = frozenset({",", ".", ";", "?", "!", ")", "(", ":", "and", "or", "but", "nor"})
 _SMALL_IN_TITLES = frozenset({"a", "an", "the", "of", "in", "on", "or", "and", "for", "to", "at"})
-_NO_STOP_AFTER = frozenset({"no", "dr", "mr", "mrs", "st", "vs"})
+_NO_STOP_AFTER = frozenset({"dr", "mr", "mrs", "st", "vs"})
 
 
 class Item(NamedTuple):
@@ -166,7 +166,7 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
             notes.sign("what a sign says")
         return sign - here.at, "words"
     alone = not after or after in _ENDS - {"("} or (tag == "not" and after == "to")  # "a warning not to park"
-    if tag in ("not", "without") and alone and here.first != "except":
+    if tag in ("no", "not", "without") and alone and here.first != "except":
         notes.sign(f"{here.text} stands alone")
         return plain
     if tag in ("either", "both", "exactly one") and not {"and", "or", ",", "as"} & {
