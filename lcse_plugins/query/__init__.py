@@ -1,11 +1,10 @@
 """The query tree and all that is done with it, in one place to import from.
 
-`nodes` has what trees are made of, `tree` what they mean, `exchange` the forms in which they travel.
+`tree` has its nodes and what they mean, `exchange` the forms in which it travels.
 """
 
-from lcse_plugins.query.exchange import FlatConcept, FlatQuery, Operator, from_flat, from_json, to_flat, to_json
-from lcse_plugins.query.nodes import (
-    GROUPS,
+from lcse_plugins.query.exchange import from_flat, from_json, to_flat, to_json
+from lcse_plugins.query.tree import (
     MAX_DEPTH,
     MAX_NODES,
     MAX_TEXT,
@@ -16,9 +15,6 @@ from lcse_plugins.query.nodes import (
     Or,
     Plain,
     Query,
-    is_tree,
-)
-from lcse_plugins.query.tree import (
     affirms_nothing,
     canonical,
     concepts,
@@ -30,43 +26,14 @@ from lcse_plugins.query.tree import (
     format_query,
     has_logic,
     is_constrained,
+    is_tree,
     leaves,
     ordered,
     shape_of,
 )
 
 __all__ = [
-    "GROUPS",
-    "MAX_DEPTH",
-    "MAX_NODES",
-    "MAX_TEXT",
-    "And",
-    "Concept",
-    "FlatConcept",
-    "FlatQuery",
-    "Group",
-    "Not",
-    "Operator",
-    "Or",
-    "Plain",
-    "Query",
-    "affirms_nothing",
-    "canonical",
-    "concepts",
-    "contradictions",
-    "describe",
-    "draw",
-    "excludes",
-    "fold",
-    "format_query",
-    "from_flat",
-    "from_json",
-    "has_logic",
-    "is_constrained",
-    "is_tree",
-    "leaves",
-    "ordered",
-    "shape_of",
-    "to_flat",
-    "to_json",
-]
+    "MAX_DEPTH", "MAX_NODES", "MAX_TEXT", "And", "Concept", "Group", "Not", "Or", "Plain", "Query", "affirms_nothing",
+    "canonical", "concepts", "contradictions", "describe", "draw", "excludes", "fold", "format_query", "from_flat",
+    "from_json", "has_logic", "is_constrained", "is_tree", "leaves", "ordered", "shape_of", "to_flat", "to_json",
+]  # fmt: skip

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 from lcse_plugins.errors import QueryError, QueryNotFlat, QueryTooComplex
-from lcse_plugins.query.nodes import GROUPS, MAX_DEPTH, And, Concept, Not, Or, Plain, Query
-from lcse_plugins.query.tree import canonical, format_query, leaves
+from lcse_plugins.query.tree import (
+    GROUPS,
+    MAX_DEPTH,
+    And,
+    Concept,
+    Not,
+    Or,
+    Plain,
+    Query,
+    canonical,
+    format_query,
+    leaves,
+)
 
-__all__ = ["FlatConcept", "FlatQuery", "Operator", "from_flat", "from_json", "to_flat", "to_json"]
+__all__ = ["from_flat", "from_json", "to_flat", "to_json"]
 
-Operator = Literal["SINGLE", "AND", "OR", "NONE"]
+_OPERATORS = {"Concept": "SINGLE", "Not": "SINGLE", "And": "AND", "Or": "OR", "Plain": "NONE"}
 
 
 def to_json(query: Query) -> dict[str, Any]:
@@ -46,26 +57,12 @@ def _from_json(data: Any, *, level: int) -> Query:
             return GROUPS[op](tuple(_from_json(child, level=level + 1) for child in children))
     raise QueryError(
         'a node is {"op": "concept", "text": …}, {"op": "not", "child": …} or '
-        f'{{"op": "and" | "or" | "plain", "children": […]}}, not {_shortened(data)}'
+        f'{{"op": "and" | "or" | "plain", "children": […]}}, not {data!r:.80}'
     )
 
 
-class FlatConcept(TypedDict):
-    """A concept of the paper's flat form."""
-
-    text: str
-    is_negated: bool
-
-
-class FlatQuery(TypedDict):
-    """The paper's flat form of a query."""
-
-    concepts: list[FlatConcept]
-    operator: Operator
-
-
-def to_flat(query: Query, *, strict: bool = True) -> FlatQuery:
-    """The paper's `{concepts, operator}` view of the canonical tree.
+def to_flat(query: Query, *, strict: bool = True) -> dict[str, Any]:
+    """The paper's `{concepts, operator}` view of the canonical tree; operators are SINGLE, AND, OR and NONE.
 
     Args:
         query: Any tree.
@@ -75,49 +72,33 @@ def to_flat(query: Query, *, strict: bool = True) -> FlatQuery:
         QueryNotFlat: the tree is nested and `strict` is set.
     """
     tree = canonical(query)
-    operator: Operator
-    match tree:
-        case Concept() | Not():
-            operator = "SINGLE"
-        case And():
-            operator = "AND"
-        case Or():
-            operator = "OR"
-        case Plain():
-            operator = "NONE"
     if strict and any(isinstance(child, And | Or | Plain) for child in getattr(tree, "children", ())):
         raise QueryNotFlat(f"{format_query(tree)} is nested and has no flat form; use to_json, or strict=False")
     return {
         "concepts": [{"text": leaf.text, "is_negated": negated} for leaf, negated in leaves(tree)],
-        "operator": operator,
+        "operator": _OPERATORS[type(tree).__name__],
     }
 
 
-def from_flat(flat: FlatQuery | Mapping[str, Any]) -> Query:
+def from_flat(flat: Mapping[str, Any]) -> Query:
     """The tree of the paper's flat form.
 
     Raises:
         QueryError: `flat` is not of that form.
     """
     match flat:
-        case {"concepts": [*items], "operator": "SINGLE" | "AND" | "OR" | "NONE" as operator}:
-            children = tuple(_from_flat_concept(item) for item in items)
-        case _:
-            raise QueryError(f'expected {{"concepts": […], "operator": SINGLE|AND|OR|NONE}}, not {_shortened(flat)}')
-    if operator == "SINGLE":
-        if len(children) != 1:
-            raise QueryError(f"operator SINGLE goes with one concept, not {len(children)}")
-        return children[0]
-    return GROUPS["plain" if operator == "NONE" else operator.lower()](children)
+        case {"concepts": [item], "operator": "SINGLE"}:
+            return _from_flat_concept(item)
+        case {"concepts": [*items], "operator": "AND" | "OR" | "NONE" as operator}:
+            children = tuple(map(_from_flat_concept, items))
+            return GROUPS["plain" if operator == "NONE" else operator.lower()](children)
+    raise QueryError(
+        f'expected {{"concepts": […], "operator": SINGLE|AND|OR|NONE}}, SINGLE with one concept, not {flat!r:.80}'
+    )
 
 
 def _from_flat_concept(item: Any) -> Query:
     match item:
         case {"text": str(text), "is_negated": bool(negated)}:
             return Not(Concept(text)) if negated else Concept(text)
-    raise QueryError(f'a flat concept is {{"text": …, "is_negated": true|false}}, not {_shortened(item)}')
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "…"
+    raise QueryError(f'a flat concept is {{"text": …, "is_negated": true|false}}, not {item!r:.80}')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -140,11 +139,6 @@ def _by_sign(query: Query) -> tuple[set[str], set[str]]:
         if not words & _CUES:
             (negated if is_negated else affirmed).update(words)
     return affirmed - _SMALL, negated - _SMALL
-
-
-def table(examples: list[Example], read: dict[str, Parse]) -> Counter[tuple[str, bool]]:
-    """How many readings are of each verdict, by whether the parser was sure."""
-    return Counter((judge(example, read[example.text]), read[example.text].sure) for example in examples)
 
 
 _WORD = re.compile(r"[^\W_]+")

@@ -1,6 +1,5 @@
-"""The English grammar: words, then cues, then clauses, then the tree.
+"""The English grammar, read in four steps: words, then cues, then clauses, then the tree; `grammar` leads.
 
-`reading` leads. `words` splits the text and collects what a reader would hesitate about, `cues` tags what may be logic,
-`clauses` settles what each negation reaches and what belongs to what (its passes are listed in `PASSES`), `tree` builds
-the result. `phrases` judges runs of words by the tables of `lexicon`, which are in `english.txt`.
+`words` splits the text and knows the tables of `english.txt`, `cues` tags what may be logic, `clauses` settles what
+each negation reaches and what belongs to what (its passes are listed in `PASSES`), `tree` builds the result.
 """

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 from lcse_plugins.errors import QueryTooComplex
 from lcse_plugins.parsing.english.cues import NEGATIONS, Item
-from lcse_plugins.parsing.english.lexicon import Lexicon
-from lcse_plugins.parsing.english.phrases import (
+from lcse_plugins.parsing.english.words import (
+    Chunk,
+    Lexicon,
+    Notes,
     content,
     head_noun,
     is_attribute,
@@ -21,50 +23,36 @@ from lcse_plugins.parsing.english.phrases import (
     is_plural,
     is_thing,
     is_verb,
-    permitted,
+    lows,
     starts_request,
     tail_start,
     verb_first,
     without_dangling,
 )
-from lcse_plugins.parsing.english.words import Chunk, Notes, lows
 from lcse_plugins.parsing.result import MAX_CONCEPTS
 
-__all__ = ["PASSES", "Term", "settle", "terms_of"]
+__all__ = ["PASSES", "Term", "settle"]
 
 _DEEPEST = 40
 
 
 @dataclass
 class Term:
-    """One operand of a query.
-
-    Attributes:
-        words: what it says.
-        cue: the kind of negation in front of it, or behind it; empty when there is none.
-        join: how it is joined to the term before: empty, `,`, `and`, `or`, `but`, `nor`, `.`, or `, and` and the like.
-        mark: `either`, `both`, `not both` or `exactly one` in front of it.
-        negated: whether it is absent, by its own cue or by that of a list.
-        inherited: whether the negation is that of a list.
-        affirms: whether `only` or a new request in front of it ends a negation.
-        strong: whether the join is logic whatever the terms are: `as well as`.
-        exclusive: whether `but not both` follows.
-        lead: the words of the join and the cue, for where they turn out to be none.
-        group: the terms in parentheses.
-    """
+    """One operand of a query."""
 
     words: Chunk
-    cue: str = ""
-    join: str = ""
-    mark: str = ""
-    negated: bool = False
-    inherited: bool = False
-    affirms: bool = False
-    strong: bool = False
-    exclusive: bool = False
-    exception: bool = False
-    lead: Chunk = field(default_factory=list)
-    group: list[Term] | None = None
+    cue: str = ""  # the kind of negation in front of it, or behind it
+    join: str = ""  # how it is joined to the term before: `,`, `and`, `or`, `but`, `nor`, `.`, or `, and` and the like
+    mark: str = ""  # `either`, `both`, `not both` or `exactly one` in front of it
+    negated: bool = False  # it is absent, by its own cue or by that of a list
+    inherited: bool = False  # the negation is that of a list
+    affirms: bool = False  # `only` or a new request in front of it ends a negation
+    strong: bool = False  # the join is logic whatever the terms are: `as well as`
+    exclusive: bool = False  # `but not both` follows
+    led: bool = False  # `with`, `has` or the like leads to its cue
+    exception: bool = False  # its cue takes something out of what is said before: `except`
+    lead: Chunk = field(default_factory=list)  # the words of the join and the cue, for where they turn out to be none
+    group: list[Term] | None = None  # the terms in parentheses
 
     @property
     def bare(self) -> bool:
@@ -74,7 +62,7 @@ class Term:
 
 def settle(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
     """The terms of a query, each with its sign."""
-    terms = terms_of(items, lex, notes)
+    terms = _terms_of(items, lex, notes)
     if len(terms) > 4 * MAX_CONCEPTS:
         raise QueryTooComplex(f"the query lists {len(terms)} things; at most {MAX_CONCEPTS} concepts are scored")
     return _settled(terms, lex, notes)
@@ -92,22 +80,20 @@ def _settled(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
 # ------------------------------------------------------------------------------------------------- items to terms
 
 
-def terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
+def _terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
     """The operands between the cues; parentheses with logic in them make a group."""
     stack: list[tuple[list[Term], Term]] = []
     terms: list[Term] = []
     term = Term([])
     literal, stray = _literal_parentheses(items, notes)
     for at, (tag, words) in enumerate(items):
+        before = terms[-1] if terms else Term([], group=[])
         if at in stray:
             continue
-        if at in literal:
-            tag = "words"
-        if tag == "words":
-            if terms and not term.lead and not term.join and terms[-1].group is None and terms[-1].cue != "free":
-                if not term.cue and not term.mark and not term.affirms:
-                    terms[-1].words += words
-                    continue
+        if tag == "words" or at in literal:
+            if term.bare and not term.lead and before.group is None and before.cue != "free":
+                before.words += words
+                continue
             term.words = [*term.words, *words]
             terms.append(term)
             term = Term([])
@@ -123,32 +109,30 @@ def terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
         elif tag == "free":
             terms.append(Term(words, cue="free", negated=True))
         elif tag == "absent":
-            if terms:
-                terms[-1].cue = terms[-1].cue or "absent"
-                terms[-1].negated = True
-                terms[-1].lead = [*terms[-1].lead]
-        elif tag == "nobody":
-            _take_cue(term, "no", words, terms, notes)
-            term.words = [words[0]._replace(low="people", instead="people")]
-            following = items[at + 1] if at + 1 < len(items) else Item("", [])
-            if following.tag != "words" or following.words[0].low in lex.sets["quantity"]:
-                terms.append(term)
-                term = Term([])
-            elif following.words[0].low in lex.sets["be"]:
-                del following.words[0]
+            before.cue, before.negated = before.cue or "absent", True
         elif tag in NEGATIONS:
-            if terms and not term.lead and terms[-1].bare and terms[-1].group is None and not terms[-1].negated:
-                if not without_dangling(terms[-1].words, lex):  # "and I don't want", "but there is no"
-                    opening = terms.pop()
-                    if tag == "not" and opening.words[-1].low in ("a", "an", "the", "i", "we", "am"):
+            if not term.lead and before.bare and before.group is None and not before.negated:
+                if not without_dangling(before.words, lex):  # "and I don't want", "but there is no"
+                    terms.pop()
+                    if tag == "not" and before.words[-1].low in ("a", "an", "the", "i", "we", "am"):
                         notes.sign("`not` behind an article, or said of oneself")
-                    term.join, term.lead = opening.join, [*opening.lead, *opening.words]
-            _take_cue(term, tag, words, terms, notes)
-            if words[0].low in lex.sets["exception"]:
-                term.exception = True
+                    term.join, term.lead = before.join, [*before.lead, *before.words]
+            if term.cue and term.lead[-1:] and term.lead[-1].kind != "emoji":
+                notes.sign("a double negation")
+            term.cue, term.negated = "no" if tag == "nobody" else tag, True
+            term.lead += words
+            term.led = before.words[-1:] != [] and before.words[-1].low in lex.sets["dangling"]
+            term.exception |= words[0].low in lex.sets["exception"]
+            if tag == "nobody":
+                term.words = [words[0]._replace(low="people", instead="people")]
+                following = items[at + 1] if at + 1 < len(items) else Item("", [])
+                if following.tag != "words" or following.words[0].low in lex.sets["quantity"]:
+                    terms.append(term)
+                    term = Term([])
+                elif following.words[0].low in lex.sets["be"]:
+                    del following.words[0]
         elif tag == "exclusive":
-            if terms:
-                terms[-1].exclusive = True
+            before.exclusive = True
         elif tag in ("either", "both", "not both", "exactly one"):
             term.mark = "not both" if tag == "both" and term.cue else tag
             term.cue = "" if term.mark == "not both" else term.cue
@@ -156,7 +140,7 @@ def terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
         elif tag in ("only", "emphatic"):
             term.affirms = bool(terms)
             term.lead += words
-        else:
+        elif not term.cue:  # "exclude: leash"
             _take_join(term, tag, words, lex)
     negated = False
     for at, term in enumerate(terms):
@@ -170,20 +154,9 @@ def terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
     return terms
 
 
-def _take_cue(term: Term, tag: str, words: Chunk, terms: Sequence[Term], notes: Notes) -> None:
-    if term.cue and term.lead and term.lead[-1].kind != "emoji":
-        notes.sign("a double negation")
-    term.cue = tag
-    term.negated = True
-    term.lead += words
-
-
 def _take_join(term: Term, tag: str, words: Chunk, lex: Lexicon) -> None:
     tag = "," if tag in (":", "-") else tag
-    if term.cue:  # "exclude: leash"
-        return
-    text = " ".join(word.low for word in words)
-    term.strong |= text in lex.sets["strong and"]
+    term.strong |= " ".join(lows(words)) in lex.sets["strong and"]
     term.lead += words
     if tag == ".":
         term.join = "."
@@ -203,16 +176,16 @@ def _literal_parentheses(items: Sequence[Item], notes: Notes) -> tuple[set[int],
     for at, (tag, _) in enumerate(items):
         if tag == "(":
             opened.append((at, False))
+        elif tag == ")" and not opened:
+            stray.add(at)
+            notes.shape("')' closes nothing")
         elif tag == ")":
-            if not opened:
-                stray.add(at)
-                notes.shape("')' closes nothing")
-                continue
             start, logic = opened.pop()
-            beside = (start and items[start - 1].tag == "words") or (
-                at + 1 < len(items) and items[at + 1].tag == "words"
+            beside = "words" in (
+                items[start - 1].tag if start else "",
+                items[at + 1].tag if at + 1 < len(items) else "",
             )
-            empty = all(item.tag in ("(", ")") for item in items[start : at + 1][:4]) and at - start < 4
+            empty = at - start < 4 and all(item.tag in ("(", ")") for item in items[start : at + 1])
             if (not logic and (beside or opened)) or len(opened) > _DEEPEST or empty:
                 literal |= {start, at}
         elif tag not in ("words", ",") and opened:
@@ -230,16 +203,13 @@ def join_attributes(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]
     """`red and white flowers`, `a tall, slim man`, `small but fast car`: one thing."""
     found: list[Term] = []
     for at in range(len(terms) - 1, -1, -1):
-        term, before = terms[at], terms[at - 1] if at else None
+        term, before = terms[at], terms[at - 1] if at else Term([], group=[])
+        plain = before.group is None and term.group is None and (term.bare or term.cue == "absent")
         if (
-            before is not None
-            and before.group is None
-            and term.group is None
-            and (term.bare or term.cue == "absent")
+            plain
             and term.join in ("and", ",", "but")
             and not term.strong
-            and term.words[0].low not in lex.sets["article"]
-            and _waits(before.words, lex)
+            and is_attribute(before.words[-1].low, lex)
             and not is_attributive(term.words, lex)
             and is_attribute(term.words[0].low, lex)
         ):
@@ -253,18 +223,6 @@ def join_attributes(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]
     return found[::-1]
 
 
-def _waits(chunk: Chunk, lex: Lexicon) -> bool:
-    """Whether a chunk ends in an attribute that has no noun yet: `a red`, `a man in a red`."""
-    if not is_attribute(chunk[-1].low, lex):
-        return False
-    for word in reversed(chunk):
-        if any(word.low in lex.sets[name] for name in ("article", "preposition", "relative")):
-            return True
-        if not is_attribute(word.low, lex) and word.low not in (",", "and"):
-            return False
-    return True
-
-
 # ------------------------------------------------------------------------------------ pass 2: `… are missing`
 
 
@@ -272,52 +230,33 @@ def split_subjects(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
     """What is said to be absent behind a thing is absent, the place it is absent from is not."""
     found: list[Term] = []
     for term in terms:
-        if term.cue == "not" and term.join == "" and found and term.words and found[-1].words:
-            _take_subject(term, found[-1], lex)
-        if term.cue != "absent":
-            found.append(term)
-            continue
         low = lows(term.words)
-        cut = max(
-            (at for at, word in enumerate(low) if word in ("where", "while", "with", "which", "has", "have")),
-            default=-1,
-        )
-        if cut > 0:
-            host = without_dangling(term.words[:cut], lex)
-            if host:
-                found.append(Term(host, join=term.join, lead=term.lead))
-                term.join = ""
-            term.words = term.words[cut + 1 :] or term.words
-        elif any(is_verb(term.words, at, lex) for at in range(1, len(low))):
-            notes.sign("it is unclear what is absent")
+        if term.cue == "not" and not term.join and found and "where" in lows(found[-1].words)[1:-1]:
+            host = found[-1]  # "a restaurant where people are not smoking": the people are in the clause that is denied
+            at = lows(host.words).index("where", 1)
+            if subject := without_dangling(host.words[at + 1 :], lex):
+                host.words, term.words = host.words[:at], [*subject, *term.words]
+        elif term.cue == "absent":
+            leads = [at for at, word in enumerate(low) if word in ("where", "while", "with", "which", "has", "have")]
+            if leads and leads[-1] > 0:
+                if host_words := without_dangling(term.words[: leads[-1]], lex):
+                    found.append(Term(host_words, join=term.join, lead=term.lead))
+                    term.join = ""
+                term.words = term.words[leads[-1] + 1 :] or term.words
+            elif any(is_verb(term.words, at, lex) for at in range(1, len(low))):
+                notes.sign("it is unclear what is absent")
+            term.words = without_dangling(term.words, lex) or term.words  # "a dog that is absent"
         found.append(term)
     return found
-
-
-def _take_subject(term: Term, host: Term, lex: Lexicon) -> None:
-    """`a restaurant where people are not smoking`: the people are in the clause that is denied."""
-    low = lows(host.words)
-    if "where" in low[1:-1]:
-        at = low.index("where", 1)
-        subject = without_dangling(host.words[at + 1 :], lex)
-        if subject:
-            host.words = host.words[:at]
-            term.words = [*subject, *term.words]
 
 
 # ------------------------------------------------------------------------------------------ pass 3: permissions
 
 
-def drop_permissions(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
-    """`dogs are fine`, `boats ok`: they may be there, and need not."""
-    if len(terms) < 2:
-        return terms
-    kept = [
-        term
-        for term in terms
-        if term.group is not None or term.cue or not (permitted(term.words, lex) or is_filler(term.words, lex))
-    ]
-    return kept or terms
+def drop_fillers(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    """`if possible` asks for nothing; `dogs are fine`, `boats ok`: they may be there, and need not."""
+    kept = [term for term in terms if term.group is not None or term.cue or not is_filler(term.words, lex)]
+    return kept if kept and len(terms) > 1 else terms
 
 
 # ------------------------------------------------------------------------------------------ pass 4: reach
@@ -335,29 +274,24 @@ def reach(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
             _note_double(terms, at, lex, notes)
             empty = before is not None and any(word.low in lex.sets["bare"] for word in before.words)
             if term.exception and term.join in ("", ",") and (cue is not None or empty):
-                term.negated = False
+                term.negated = False  # "no animals except dogs", "an empty room except for a chair"
                 if not empty:
                     notes.shape("an exception to what is excluded")
             if at == 1 and before is not None and before.exception and term.join == ",":
                 before.negated = False  # "other than the dog, there are no animals"
-            cue, listing = (term, False) if term.negated else (None, False)
-            if term.cue in ("free", "absent"):
-                cue = None
+            cue, listing = term if term.negated and term.cue not in ("free", "absent") else None, False
             continue
-        if cue is None or before is None:
+        if cue is None:
             continue
-        if not term.bare or term.group is not None or term.join in (".", "but", ", but", ""):
-            cue = None
-            continue
-        if term.join == "and" and _goes_on(before, lex):
+        answer = "no"
+        if term.join == "and" and term.bare and before is not None and _goes_on(before, lex):
             before.words += [*term.lead, *term.words]
             term.words = []
             continue
-        if term.words[0].low in ("love", "like", "prefer", "want", "need", "include") and len(term.words) > 1:
-            term.words = term.words[1:]
-            cue = None
-            continue
-        answer = _inherits(terms, at, cue, closers, lex, listing=listing, choosing=choosing)
+        if term.words and term.words[0].low in ("love", "like", "prefer", "want", "need", "include"):
+            term.words = term.words[1:] or term.words
+        elif term.bare and term.group is None and term.join not in (".", "but", ", but", ""):
+            answer = _inherits(terms, at, cue, closers, lex, listing=listing, choosing=choosing)
         if answer == "doubt":
             notes.sign(f"whether `{' '.join(lows(term.words)[:4])}` is wanted")
         if answer == "no":
@@ -370,9 +304,8 @@ def reach(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
 
 def _goes_on(before: Term, lex: Lexicon) -> bool:
     """Whether a description has begun that `and` goes on with: `a shirt in a park holding a beer | and a frisbee`."""
-    at = tail_start(before.words, lex)
-    verbs = [place for place in range(at, len(before.words)) if is_verb(before.words, place, lex)]
-    return before.cue != "not" and bool(verbs) and verbs[-1] + 1 < len(before.words)
+    tail = range(tail_start(before.words, lex), len(before.words) - 1)
+    return before.cue != "not" and any(is_verb(before.words, place, lex) for place in tail)
 
 
 def _closers(terms: Sequence[Term]) -> list[int]:
@@ -391,52 +324,43 @@ def _inherits(
     terms: Sequence[Term], at: int, cue: Term, closers: Sequence[int], lex: Lexicon, *, listing: bool, choosing: bool
 ) -> str:
     """Whether the negation of `cue` reaches a bare term behind it: `yes`, `no` or `doubt`."""
-    term, before = terms[at], terms[at - 1]
-    low = lows(term.words)
-    first = low[0]
-    article = first in lex.sets["quantity"]
-    following = terms[at + 1] if at + 1 < len(terms) else None
-    hosts = following is not None and following.cue not in ("", "free", "absent") and following.join == ""
-    if following is not None and following.cue not in ("", "free", "absent") and following.join in ("but", "and"):
-        hosts |= article and cue.words[:1] != [] and cue.words[0].low not in lex.sets["article"]
-    if first in ("with", "has", "have", "show", "where", "in", "at", "on", "during", "near", "by", "under"):
-        return "no"
-    if starts_request(term.words, lex) or low[-1] == "instead":
-        return "no"
-    if any(word.low in ("with", "there") or word.low in lex.sets["show"] for word in term.lead):
-        return "no"
-    if is_finite(first, lex) and not is_plural(head_noun(term.words, lex), lex):
-        return "no"
-    verbal = verb_first(term.words, lex)
-    verb = verbal == "yes"
+    term = terms[at]
+    first = term.words[0].low
+    article, verb = first in lex.sets["quantity"], verb_first(term.words, lex)
     if term.join == "nor":
         return "yes"
-    if verbal == "maybe" or (term.strong and low != [] and term.lead[-1].low != "plus"):
-        return "doubt"
+    if term.join in ("or", ", or") and cue.cue == "not" and any(lex.has(word.low, "show") for word in term.lead):
+        return "doubt"  # "doesn't flip or have a screen"
+    if _starts_anew(term, lex) or (at > 1 and term.join == "," and _repeats(terms[at - 2], terms[at - 1], cue)):
+        return "no"
+    if verb == "maybe" or (term.strong and term.lead[-1].low != "plus"):
+        return "no" if head_noun(cue.words, lex) in lex.sets["clothing"] and not term.strong else "doubt"
     if term.strong:
         return "no"
-    if term.join in ("or", ", or"):
-        if hosts:
+    if term.join in ("or", ", or", "and", ", and"):
+        if is_attributive(term.words, lex) and not is_attributive(cue.words, lex) and len(cue.words) > 1:
+            return "doubt"  # "without sleeves in red or blue"
+        if _hosts(terms, at, cue, lex):
             named = {word.low for each in terms[max(0, at - 4) : at] for word in each.words}
-            return "no" if article or head_noun(term.words, lex) in named else "doubt"
+            terse = not article and not lex.has(terms[0].words[0].low, "quantity") and not terms[0].negated
+            return "no" if article or terse or head_noun(term.words, lex) in named else "doubt"
+        if term.join in ("and", ", and"):
+            return _inherits_and(term, terms[at - 1], cue, lex, listing=listing)
         if choosing:
             return "no"
-        if verb != _verbal(cue, lex) and cue.cue != "neither":
+        if (verb == "yes") != _verbal(cue, lex) and cue.cue != "neither":
             return "doubt"
-        if term.join == ", or" and not listing:
-            hosted = not terms[0].negated
-            return ("no" if article else "doubt") if hosted else "yes"
-        if cue.cue == "no" and first in ("a", "an", "the") and cue.words[0].low not in lex.sets["article"]:
-            return "doubt"
-        return "yes"
-    if term.join in ("and", ", and"):
-        return _inherits_and(term, before, cue, lex, article=article, verb=verb, hosts=hosts, listing=listing)
-    if verb or first in lex.sets["relative"] or first in lex.sets["preposition"]:
+        if term.join == ", or" and not listing and not terms[0].negated:
+            return "no" if article else "doubt"
+        loose = cue.cue == "no" and first in lex.sets["article"] and cue.words[0].low not in lex.sets["article"]
+        return "doubt" if loose else "yes"
+    if verb == "yes" or lex.has(first, "relative", "preposition") or _describes(term.words, lex):
         return "no"
     if closers[at] >= 0 and (not article or cue.words[0].low in lex.sets["article"]):
         last = terms[closers[at]]
         answer = _inherits(terms, closers[at], cue, closers, lex, listing=True, choosing=choosing)
-        if answer == "yes" and (last.join in ("or", ", or", "nor") or cue.cue in ("without", "order", "neither")):
+        clear = last.join in ("or", ", or", "nor") or cue.cue in ("without", "order", "neither") or cue.led
+        if answer == "yes" and clear:
             return "yes" if not is_attribute(first, lex) or is_attributive(term.words, lex) else "doubt"
         return "doubt" if answer != "no" or article else _inherits_comma(term, cue, lex)
     if article:
@@ -444,55 +368,78 @@ def _inherits(
     return _inherits_comma(term, cue, lex)
 
 
-def _inherits_and(
-    term: Term, before: Term, cue: Term, lex: Lexicon, *, article: bool, verb: bool, hosts: bool, listing: bool
-) -> str:
+def _starts_anew(term: Term, lex: Lexicon) -> bool:
+    """Whether a term behind a list says something new about the thing in front: `with a fountain`, `has a door`."""
     low = lows(term.words)
-    if verb:
-        told = tail_start(before.words, lex) < len(before.words) and not _verbal(cue, lex)
-        return "doubt" if _verbal(cue, lex) or told or cue.cue == "not" else "no"
-    if hosts and article:
-        return "no"
-    if article and not (cue.cue in ("order", "neither") and low[0] not in ("a", "an")):
+    if low[0] in ("with", "has", "have", "show", "where", "in", "at", "on", "during", "near", "by", "under"):
+        return True
+    if starts_request(term.words, lex) or low[-1] == "instead":
+        return True
+    if any(word.low in ("with", "there") or word.low in lex.sets["show"] for word in term.lead):
+        return True
+    return is_finite(low[0], lex) and len(low) > 1
+
+
+def _repeats(one: Term, other: Term, cue: Term) -> bool:
+    """Whether each absent thing so far has a negation of its own: `not cats, not dogs, birds`."""
+    return other is cue and one.cue == cue.cue in ("no", "not", "without") and cue.join == ","
+
+
+def _hosts(terms: Sequence[Term], at: int, cue: Term, lex: Lexicon) -> bool:
+    """Whether a term has a negation of its own behind it: `without a cat or | a cat | without a dog`."""
+    following = terms[at + 1] if at + 1 < len(terms) else Term([])
+    if following.cue in ("", "free", "absent"):
+        return False
+    if following.join == cue.join == "but" and terms[at].join in ("or", ", or"):
+        return True  # "a cat but no dog, or a dog but no cat"
+    listed = following.join in ("but", "and") and terms[at].words[0].low in lex.sets["quantity"]
+    return following.join == "" or (listed and cue.words[:1] != [] and cue.words[0].low not in lex.sets["article"])
+
+
+def _inherits_and(term: Term, before: Term, cue: Term, lex: Lexicon, *, listing: bool) -> str:
+    low = lows(term.words)
+    if verb_first(term.words, lex) == "yes":
+        told = tail_start(before.words, lex) < len(before.words)
+        return "doubt" if told or cue.cue == "not" else "no"
+    if low[0] in lex.sets["quantity"] and not (cue.cue in ("order", "neither") and low[0] not in ("a", "an")):
         if cue.cue == "no":
             return "no"
-        if cue.words[0].low in ("a", "an", "the") and tail_start(term.words, lex) == len(low) and cue.cue != "not":
-            return "yes" if low[0] in ("a", "an", "the") else "doubt"
-        return "doubt"
+        both = {low[0], cue.words[0].low} <= lex.sets["article"] and tail_start(term.words, lex) == len(low)
+        both &= not (len(low) > 2 and is_attribute(low[1], lex))  # "a red car without a roof and a blue car"
+        return "yes" if both and cue.cue != "not" else "doubt"
     if cue.cue == "not":
-        if is_attributive(cue.words, lex) and is_attributive(term.words, lex):
-            return "yes"
-        return "doubt"
+        return "yes" if is_attributive(cue.words, lex) and is_attributive(term.words, lex) else "doubt"
     tail = tail_start(term.words, lex)
-    points = any(word in lex.sets["pointing"] for word in low[tail:]) or (
-        low[-1] in lex.sets["at host"] and len(low) > 1
-    )
-    if (points or low[tail : tail + 1] == ["with"]) and not listing and cue.cue != "order":
+    if cue.led and low[0].endswith("s") and len(low) > 1 and tail > 1:
+        return "doubt"  # "that has no sign and sells flowers": a verb, or more of what is absent
+    points = any(word in lex.sets["pointing"] for word in low[tail:]) or low[-1] in lex.sets["at host"]
+    if len(low) > 1 and (points or low[tail : tail + 1] == ["with"]) and not listing and cue.cue != "order":
         return "doubt"
     if is_attribute(low[0], lex) and not is_attribute(cue.words[0].low, lex) and len(low) > 1:
         return "doubt"
-    if term.join == ", and" and not listing:
-        return "doubt"
-    return "yes"
+    return "doubt" if term.join == ", and" and not listing else "yes"
 
 
 def _inherits_comma(term: Term, cue: Term, lex: Lexicon) -> str:
     """`no people, sunset`: a thing of another sort is wanted; of the same sort, who knows."""
     low = lows(term.words)
+    described = is_attribute(low[0], lex), is_attribute(cue.words[0].low, lex)
     if cue.cue in ("order", "except list"):
         each = is_plural(low[-1], lex) or low[-1] in lex.sets["unwanted"] or cue.cue == "except list"
         return "yes" if each else "doubt"
+    colour = is_attribute(low[-1], lex) and low[-1] not in lex.sets["material"]
+    setting = low[-1] in lex.sets["place"] and cue.words[-1].low not in lex.sets["place"]
+    if (
+        cue.lead[0].low in ("instead", "rather")
+        or low[-1] in lex.sets["occasion"]
+        or setting
+        or (colour and not is_attribute(cue.words[-1].low, lex))
+    ):
+        return "no"  # "a case without a logo, matte black", "a forest without fog, early morning"
     if cue.cue in ("without", "neither", "not"):
         return "doubt"
-    if low[-1] in lex.sets["clothing"] or low[-1] in lex.sets["unwanted"]:
-        return "no" if is_attribute(low[0], lex) else "doubt"
-    return "doubt" if _same_sort(term, cue, lex) else "no"
-
-
-def _same_sort(term: Term, cue: Term, lex: Lexicon) -> bool:
     several = is_plural(head_noun(term.words, lex), lex), is_plural(head_noun(cue.words, lex), lex)
-    described = is_attribute(term.words[0].low, lex), is_attribute(cue.words[0].low, lex)
-    return several[0] == several[1] and described[0] == described[1]
+    return "doubt" if several[0] == several[1] and described[0] == described[1] else "no"
 
 
 def _verbal(cue: Term, lex: Lexicon) -> bool:
@@ -501,53 +448,47 @@ def _verbal(cue: Term, lex: Lexicon) -> bool:
 
 def _note_double(terms: Sequence[Term], at: int, lex: Lexicon, notes: Notes) -> None:
     """`no dogs without leashes`, `not red car`: nobody can tell."""
-    term, before = terms[at], terms[at - 1] if at else None
+    term, before = terms[at], terms[at - 1] if at else Term([])
     low = lows(term.words)
-    if before is not None and before.negated and term.join == "" and term.cue != "free" and not term.exception:
-        terse = before.cue == "no" == term.cue and not before.inherited
-        if not terse:
+    if before.negated and term.join == "" and term.cue != "free" and not term.exception:
+        if not (before.cue == "no" == term.cue):
             notes.sign("a negation within a negation")
     if term.cue == "no" and len(low) > 1 and term.words[0].kind == "emoji":
         notes.sign("what the sign is about")
-    if term.cue == "not" and at and not term.join and any(word[0].isdigit() for word in low[1:]):
+    if term.cue != "not" or not low or term.join:
+        return
+    vague = is_attributive(before.words, lex) or {"if", "know"} & {*lows(before.words)}  # "a yellow not book"
+    if at and (vague or any(word[0].isdigit() for word in low[1:])):
         notes.sign("how far the negation reaches")
-    if term.cue == "not" and low and low[0].startswith("un") and len(low[0]) > 5 and len(low) > 1:
-        notes.sign("a double negation")
-    if term.cue == "not" and low and term.join == "" and (at == 0 or (before is not None and not before.negated)):
-        led = len(term.lead) > 1 or (at and terms[at - 1].words and terms[at - 1].words[-1].low in lex.sets["be"])
-        if is_attribute(low[0], lex) and not is_attributive(term.words, lex) and not led:
-            if tail_start(term.words, lex) > 1:
-                notes.sign("`not` before an attribute and a noun")
+    whole = len(terms) == 1 and len(low) > 1 and term.lead[0].low in ("no", "not", "never", "do")
+    if whole and not lex.has(low[0], "quantity", "preposition"):
+        notes.sign("a whole phrase is denied, and nothing is asked for")
+    named = not is_attributive(term.words, lex) and tail_start(term.words, lex) > 1
+    if is_attribute(low[0], lex) and named and len(term.lead) == 1 and not before.negated:
+        notes.sign("`not` before an attribute and a noun")
 
 
 # ---------------------------------------------------------------------------------- pass 5: several nouns behind `no`
 
 
-def split_keywords(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
-    """`no N N`: one thing where the two are known to be one, or an article tells; else nobody can tell."""
+def doubt_compounds(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
+    """`no N N`: one thing where the two are known to be one, or where the clause ends; else nobody can tell."""
     for at, term in enumerate(terms):
-        if term.cue != "no" or term.group is not None or not term.words:
+        if term.cue != "no" or term.group is not None or term.lead[-1].low not in ("no", "zero"):
             continue
         words = content(term.words, lex, absent=True)
-        end = tail_start(words, lex)
-        noun = words[:end]
-        if len(noun) < 2 or any(word.kind != "word" for word in noun):
-            continue
+        noun = words[: tail_start(words, lex)]
         low = lows(noun)
-        terse = term.lead[-1].low in ("no", "zero") and len(term.lead) - (term.lead[0].low in ("and", "but", ",")) == 1
-        begins = at == 0 or terms[at - 1].negated
-        led = bool(at and terms[at - 1].words[-1:] and terms[at - 1].words[-1].low in lex.sets["dangling"])
-        known = " ".join(low[-2:]) in lex.sets["compound"] or low[0] in lex.sets["kind of sign"] or "of" in low
-        shown = is_attribute(low[0], lex) or low[0] in lex.sets["stuff"] or " ".join(low[:2]) in lex.sets["shade"]
-        if len(low) == 2 and (known or shown):
+        if len(low) < 2 or "of" in low or term.led or term.join not in ("", ",") or any(w.kind != "word" for w in noun):
             continue
-        if not terse or led or term.join not in ("", ","):
+        known = lex.has(" ".join(low), "compound", "shade") or lex.has(low[0], "kind of sign", "stuff")
+        if len(low) == 2 and (known or (is_attribute(low[0], lex) and low[1] not in lex.sets["image"])):
             continue
-        first_ends = is_plural(low[0], lex) or low[0] in lex.sets["unwanted"] or low[0] in lex.sets["clothing"]
-        adjective_inside = any(is_attribute(word, lex) for word in low[1:-1])
-        if first_ends or adjective_inside or begins or len(low) > 2:
-            if not (known and len(low) == 2):
-                notes.sign(f"`no {' '.join(low[:3])}`")
+        before, after = terms[at - 1] if at else Term([]), terms[at + 1] if at + 1 < len(terms) else Term([])
+        ends = term.join == "," and not before.negated and not is_attribute(low[-1], lex)
+        ends |= after.join in ("but", "or", "nor") or (after.join == "and" and after.negated)
+        if not ends or is_plural(low[0], lex) or lex.has(low[0], "mover", "unwanted", "clothing"):
+            notes.sign(f"`no {' '.join(low[:3])}`")  # but "a night sky, no city lights" is clear
     return terms
 
 
@@ -558,59 +499,48 @@ def attach_tails(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
     """Give what stands behind an absent thing to the thing, or back to what lacks it."""
     host: Term | None = None
     found: list[Term] = []
+    cue = ""
     for at, term in enumerate(terms):
         if not term.negated:
-            if (
-                host is not None
-                and term.join == ","
-                and term.bare
-                and term.group is None
-                and found
-                and found[-1].negated
-                and _describes(term.words, lex)
-            ):
+            goes_on = term.join == "," and term.bare and term.group is None and _describes(term.words, lex)
+            if host is not None and goes_on and found[-1].negated:
                 host.words = [*without_dangling(host.words, lex), *term.words]
                 continue
             host = term if term.group is None else None
             found.append(term)
             continue
         found.append(term)
-        if term.cue in ("free", "absent") or term.group is not None:
-            continue
+        cue = cue if term.inherited else term.cue
         last = at + 1 == len(terms) or not terms[at + 1].inherited
-        if not last or term.cue == "not" or (term.inherited and _cue_of(terms, at).cue == "not"):
+        if not last or cue in ("free", "absent", "not") or term.group is not None:
             continue
-        head = content(host.words, lex) if host is not None else []
-        if host is None or not head:
+        if host is None or not content(host.words, lex):
             _note_picture(term, host, lex, notes)
-            continue
-        _attach(term, host, lex, notes)
+        else:
+            _attach(term, host, lex, notes)
     return found
 
 
 def _note_picture(term: Term, host: Term | None, lex: Lexicon, notes: Notes) -> None:
     """`a photo without a filter of a lake`: the picture may be of it."""
     low = lows(term.words)
-    if host is None or "of" not in low[1:-1]:
+    noun = low[low.index("of", 1) - 1] if "of" in low[1:-1] else ""
+    if noun in lex.sets["image"]:
+        notes.sign("what the picture is of")
+    if host is None or not noun:
         return
-    noun = low[low.index("of", 1) - 1]
     shown = "of a" in " ".join(low) and head_noun(content(host.words, lex), lex) in lex.sets["depiction"]
-    if shown or noun in lex.sets["unwanted"] or noun in lex.sets["mover"] or noun in lex.sets["clothing"]:
+    if shown or lex.has(noun, "unwanted", "mover", "clothing"):
         notes.sign("what the picture is of")
 
 
-def _cue_of(terms: Sequence[Term], at: int) -> Term:
-    while at and terms[at].inherited:
-        at -= 1
-    return terms[at]
-
-
 def _describes(chunk: Chunk, lex: Lexicon) -> bool:
-    """Whether a chunk behind a comma goes on about the thing in front: `, at night`, `, sitting on a bench`."""
+    """Whether a chunk behind a comma goes on about the thing in front: `, at night`, `, surrounded by trees`."""
     low = lows(chunk)
     if low[0] in lex.sets["locative"] or (low[0] in lex.sets["relative"] and low[0] != "that"):
         return True
-    return is_verb(chunk, 0, lex)
+    done = low[0].endswith("ed") or low[0] in lex.sets["participle"]
+    return is_verb(chunk, 0, lex) or (done and lex.has("".join(low[1:2]), "preposition"))
 
 
 def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
@@ -619,18 +549,18 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
         return
     if head_noun(content(host.words, lex), lex) in lex.sets["depiction"]:
         _note_picture(term, host, lex, notes)
-    if (finite := _host_verb(words, host, term, lex)) and finite > 0:
-        term.words, host.words = words[:finite], [*without_dangling(host.words, lex), *words[finite:]]
+    if finite := _finite_verb(words, host, term, lex, notes):
+        term.words = words[:finite]
+        host.words = [*without_dangling(host.words, lex), *words[finite:]]
         return
     if any(word.low[0].isdigit() or word.low == "size" for word in words[1:]):
         notes.sign("how far the negation reaches")
+    single = term.words[0].low in ("a", "an")
     start = tail_start(words, lex)
     while start < len(words):
         noun, tail = words[:start], words[start:]
-        end = len(tail)
-        if tail[0].low in lex.sets["preposition"]:
-            end = _phrase_end(tail, lex)
-        answer = _owner(noun, tail[:end], host, lex)
+        end = _phrase_end(tail, lex) if tail[0].low in lex.sets["preposition"] else len(tail)
+        answer = _owner(noun, tail[:end], host, lex, single=single)
         if answer == "doubt":
             notes.sign(f"what `{' '.join(lows(tail)[:3])}` belongs to")
             return
@@ -642,98 +572,103 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
     term.words = words
 
 
-def _host_verb(words: Chunk, host: Term, term: Term, lex: Lexicon) -> int:
-    """Where a verb begins of which the host is the subject; 0 without a verb, -1 where the absent is its subject."""
+def _finite_verb(words: Chunk, host: Term, term: Term, lex: Lexicon, notes: Notes) -> int:
+    """Where the absent thing ends before a verb of the host: `a boy without a shirt | jumps into a lake`.
+
+    The end of the words where the verb is about the absent thing (`no apples are on the trees`), 0 without a verb.
+    """
     many = is_plural(head_noun(content(host.words, lex), lex), lex)
-    for at in range(1, len(words)):
+    for at in range(1, 0 if words[0].instead else len(words)):  # nobody does it: "a bed nobody sleeps in"
         low, after = words[at].low, words[at + 1].low if at + 1 < len(words) else ""
         be = low in lex.sets["be"]
         doing = low in lex.sets["doing"] if many else is_finite(low, lex) and low.endswith("s")
-        if be or (
-            doing and (after in lex.sets["preposition"] or after in lex.sets["quantity"] or is_plural(after, lex))
-        ):
-            own = host.words[-1].low in ("where", "when", "which")
-            worn = head_noun(words[:at], lex) in lex.sets["clothing"]
-            if many and not be and term.words[0].low in ("a", "an"):
-                return -2  # "rooms without a hat stand in the corner"
-            own |= (
+        if not (be or doing) and is_plural(low, lex) and lex.has(after, "article", "owner", "preposition"):
+            doing = not many and after not in lex.sets["preposition"]  # "no bag | boards a train"
+            if not doing and (term.words[0].low in ("a", "an") or is_plural(words[at - 1].low, lex)):
+                notes.sign(f"whether `{low}` is a verb")
+        if be or (doing and (lex.has(after, "preposition", "quantity") or is_plural(after, lex))):
+            thing = head_noun(words[:at], lex)
+            worn = thing in lex.sets["clothing"] or (low in ("is", "was") and is_plural(thing, lex))
+            own = host.words[-1].low in ("where", "when", "which") or (
                 term.join in (",", ".", "and", "but", ", and", ", but") and term.cue in ("no", "neither") and not worn
             )
-            return -1 if own else at
-        if words[at].low in lex.sets["preposition"] or words[at].low in lex.sets["relative"]:
+            noun = many and not be and term.words[0].low in ("a", "an")  # "rooms without a hat stand in the corner"
+            return 0 if noun else len(words) if own else at
+        if lex.has(low, "preposition", "relative"):
             return 0
     return 0
 
 
 def _phrase_end(tail: Chunk, lex: Lexicon) -> int:
     """Where the first phrase of a preposition ends, and the next begins."""
-    at = 1
     if len(tail) > 1 and tail[0].low in ("on", "off") and tail[1].low in lex.sets["preposition"]:
         return 1  # "no lights on at night"
     if len(tail) > 1 and tail[1].low in lex.sets["relative"]:
         return len(tail)
+    at = 1
     while at < len(tail) and (tail[at].low in lex.sets["preposition"] or tail[at].low in ("of", "front", "top")):
         at += 1
     return tail_start(tail, lex, at)
 
 
-def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon) -> str:
+def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) -> str:
     """Whom a description behind an absent thing is about: the `thing`, the `host`, nobody (`drop`), or `doubt`."""
     low = lows(tail)
-    thing = head_noun(noun, lex)
-    owner = head_noun(content(host.words, lex), lex)
-    mover, worn = thing in lex.sets["mover"], thing in lex.sets["clothing"] or thing in lex.sets["body"]
-    hosts_move, hosts_place = owner in lex.sets["mover"] or is_person(owner, lex), owner in lex.sets["place"]
     first, last = low[0], low[-1]
-    if low == ["on"]:
-        return "drop"
+    thing, owner = head_noun(noun, lex), head_noun(content(host.words, lex), lex)
+    mover, worn = thing in lex.sets["mover"], lex.has(thing, "clothing", "body")
+    hosts_move, hosts_place = owner in lex.sets["mover"] or _is_person(owner, lex), owner in lex.sets["place"]
+    if len(low) == 1 and first in lex.sets["preposition"]:
+        return "drop" if first == "on" else "thing"
     if first == "where" or low[:2] == ["in", "which"]:
         return "thing" if thing in ("place", "places", "spot") else "host"
     if first in lex.sets["relative"]:
         return "thing" if mover else "host" if worn and hosts_move else "doubt"
     if first not in lex.sets["preposition"] or is_verb(tail, 0, lex):
         if mover:
-            return "thing" if first not in lex.sets["scenic"] else "doubt"
-        if worn:
-            return "host" if hosts_move else "doubt"
-        if first in lex.sets["lying"] or thing in lex.sets["unwanted"]:
-            return "thing"
-        return "host" if hosts_move else "doubt"
-    if first in ("during", "after", "before"):
+            return "doubt" if not noun[-1].instead and (hosts_move or first in lex.sets["scenic"]) else "thing"
+        if first in lex.sets["scenic"]:
+            return "doubt" if worn and hosts_place else "host"
+        acts = first.endswith("ing") and first not in lex.sets["lying"]
+        if hosts_move or (worn and acts and not hosts_place):
+            return "host"
+        lies = (lex.has(first, "lying") or lex.has(thing, "unwanted")) and not {"through", "along"} & {*low}
+        return "thing" if (hosts_place or lies) and not worn and not single else "doubt"
+    if first in ("during", "after", "before") or lex.has(last, "occasion") or lex.has("".join(low[-2:-1]), "occasion"):
         return "host"
-    if last in lex.sets["occasion"] or (low[-2:-1] and low[-2] in lex.sets["occasion"]):
-        return "host"
-    pointing = any(word in lex.sets["pointing"] for word in low)
-    if first in ("with", "like", "as", "than"):
-        return "thing" if mover else "doubt"
-    if first in ("for", "from", "to", "about", "between", "of"):
+    if first in ("about", "of") or (first == "for" and last in lex.sets["mover"]):
         return "thing"
+    if first in ("for", "from", "to", "between", "with"):
+        told = hosts_move or (first == "with" and "a" in low)
+        return "doubt" if mover or not told else "host"
     if first == "in" and mover and (last in lex.sets["clothing"] or is_attribute(last, lex)):
         return "thing"
-    if last in lex.sets["body"] or (last in lex.sets["backdrop"] and "a" not in low and "an" not in low):
-        if worn and last not in lex.sets["body"] and not pointing and last not in ("wall", "walls", "water"):
+    pointing = any(word in lex.sets["pointing"] for word in low)
+    if last in lex.sets["body"]:
+        return "thing"
+    if last in lex.sets["backdrop"] and "a" not in low and "an" not in low:
+        if not (mover or worn) and (hosts_move or (single and not hosts_place)):
+            return "doubt"  # "a phone without a case on the desk"
+        if worn and not pointing and last not in ("wall", "walls", "water"):
             return "doubt" if "the" not in low else "host" if hosts_move else "thing"
         return "thing"
     if pointing:
-        return "host" if low[1:2] != ["it"] else "drop"
+        return "drop" if low[1:] in (["it"], ["him"], ["her"], ["them"]) else "host"
     if "a" in low or "an" in low:
         return "host"
-    if last in lex.sets["setting"]:
+    if last in lex.sets["setting"] or (last in lex.sets["place"] and first in ("in", "on", "at")):
         if hosts_move and mover:
             return "doubt"
         return "host" if hosts_move or not mover else "thing" if hosts_place and "the" in low else "doubt"
-    if "the" in low or "both" in low or "either" in low:
+    if {"the", "both", "either"} & {*low}:
         return "thing" if mover or not hosts_move else "doubt"
-    return "thing" if mover and hosts_place and first != "at" else "doubt" if hosts_place or not hosts_move else "host"
+    return "thing" if mover and hosts_place and first != "at" else "host" if hosts_move and not hosts_place else "doubt"
 
 
-def is_person(low: str, lex: Lexicon) -> bool:
+def _is_person(low: str, lex: Lexicon) -> bool:
     """Whether a word looks like someone who does something: `violinist`, `waiter`."""
-    return (
-        len(low) > 5
-        and low.endswith(("ist", "ists", "man", "men", "woman", "women", "eer", "er", "ers"))
-        and (low not in lex.sets["clothing"] and low not in lex.sets["place"])
-    )
+    someone = low.endswith(("ist", "ists", "man", "men", "woman", "women", "eer", "er", "ers", "or", "ors", "ian"))
+    return len(low) > 5 and someone and not lex.has(low, "clothing", "place")
 
 
 # ------------------------------------------------------------------------------------------ pass 7: descriptions
@@ -742,23 +677,17 @@ def is_person(low: str, lex: Lexicon) -> bool:
 def join_descriptions(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
     """Make one scene of what `and` joins, unless each is a thing by itself; logic where `both` or the like says so."""
     found: list[Term] = []
-    run_is_list = False
+    listed = False
     for at, term in enumerate(terms):
         before = found[-1] if found else None
         if before is None or not _affirmed(before) or not _affirmed(term) or term.mark or term.affirms:
-            run_is_list = _is_list(terms, at, lex)
-            found.append(term)
-            continue
-        if term.join == "and" or term.join == ", and":
-            marked = term.strong or before.mark == "both" or run_is_list
-            if not marked:
+            listed = _is_list(terms, at, lex)
+        elif term.join in ("and", ", and"):
+            if not (term.strong or before.mark == "both" or listed):
                 before.words += [*term.lead, *term.words]
                 continue
-        elif term.join == "," and _describes(term.words, lex):
-            before.words += [*term.lead, *term.words]
-            continue
         elif term.join != ",":
-            run_is_list = _is_list(terms, at, lex)
+            listed = _is_list(terms, at, lex)
         found.append(term)
     return found
 
@@ -783,16 +712,15 @@ def _gathers(words: Chunk, lex: Lexicon) -> bool:
     low = lows(words)
     if "of" not in low[1:-1]:
         return False
-    at = low.index("of", 1)
-    return is_plural(low[-1], lex) or low[at - 1] in lex.sets["depiction"]
+    return is_plural(low[-1], lex) or low[low.index("of", 1) - 1] in lex.sets["depiction"]
 
 
 PASSES: tuple[Callable[[list[Term], Lexicon, Notes], list[Term]], ...] = (
     join_attributes,
     split_subjects,
-    drop_permissions,
+    drop_fillers,
     reach,
-    split_keywords,
+    doubt_compounds,
     attach_tails,
     join_descriptions,
 )

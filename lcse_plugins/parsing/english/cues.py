@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lcse_plugins.parsing.english.lexicon import Lexicon, match
-from lcse_plugins.parsing.english.phrases import is_attribute, is_plural, without_leading
-from lcse_plugins.parsing.english.words import Chunk, Notes, Word, lows
+from lcse_plugins.parsing.english.words import (
+    Chunk,
+    Lexicon,
+    Notes,
+    Word,
+    is_attribute,
+    is_plural,
+    lows,
+    match,
+    without_leading,
+)
 
 __all__ = ["NEGATIONS", "Item", "tag_cues"]
 
@@ -15,9 +23,8 @@ NEGATIONS = frozenset({"no", "without", "not", "order", "nobody", "neither", "ex
 """The tables of cues that negate what follows."""
 
 _ENDS = frozenset({",", ".", ";", "?", "!", ")", "(", ":", "and", "or", "but", "nor"})
-_UNCAPITAL = frozenset({"a", "an", "the", "of", "in", "on", "or", "and", "for", "to", "at"})
-_STOPS = frozenset({".", ";", "?", "!"})
-_DOUBTFUL_TITLE = frozenset({"no", "without", "not", "nobody", "neither", "absent", "or", "but"})
+_SMALL_IN_TITLES = frozenset({"a", "an", "the", "of", "in", "on", "or", "and", "for", "to", "at"})
+_NO_STOP_AFTER = frozenset({"dr", "mr", "mrs", "st", "vs"})
 
 
 class Item(NamedTuple):
@@ -27,13 +34,38 @@ class Item(NamedTuple):
     words: Chunk
 
 
+class Place(NamedTuple):
+    """A cue where it stands: from `at` to `end` in `low`, behind the words of `run` and the earlier items.
+
+    `first` and `text` are of the cue, `before` and `after` stand beside it, `last` ends the run in front of it.
+    """
+
+    words: Chunk
+    low: Sequence[str]
+    at: int
+    end: int
+    run: Chunk
+    items: Sequence[Item]
+    first: str
+    text: str
+    before: str
+    after: str
+    last: str
+
+
+def _place(words: Chunk, low: Sequence[str], at: int, end: int, run: Chunk, items: Sequence[Item]) -> Place:
+    before, after = low[at - 1] if at else "", low[end] if end < len(low) else ""
+    last = run[-1].low if run else ""
+    return Place(words, low, at, end, run, items, low[at], " ".join(low[at:end]), before, after, last)
+
+
 def tag_cues(words: Chunk, lex: Lexicon, notes: Notes) -> list[Item]:
     """The words as items: what stays words, what negates, what joins."""
     low = lows(words)
     items: list[Item] = []
-    negated = False
     run: Chunk = []
     free: Chunk = []
+    negated = False
 
     def flush() -> None:
         nonlocal run, free
@@ -44,42 +76,25 @@ def tag_cues(words: Chunk, lex: Lexicon, notes: Notes) -> list[Item]:
 
     at = 0
     while at < len(words):
-        word = words[at]
-        if word.kind in ("mark", "dash") and (tag := _mark(words, at)):
-            flush()
-            items.append(Item(tag, [word]))
-            at += 1
-            continue
-        if word.kind not in ("word", "emoji"):
-            run.append(word)
-            at += 1
-            continue
-        if absent := _free_word(words, at, run, lex, notes):
-            length, thing = absent
-            if length < 0:
-                run.pop()
-            free.append(thing)
-            at += 1
-            continue
-        length, tag = match(lex.cues, low, at)
-        if (
-            not length
-            and run
-            and negated
-            and run[-1].low not in lex.sets["relative"]
-            and (wish := _wish_length(low, at, lex))
-        ):
-            length, tag = wish, "wish"
-        if length:
-            length, tag = _sense(words, low, at, length, tag, run, items, lex, notes, negated=negated)
-            negated |= tag in NEGATIONS or tag == "absent"
-        if not length or tag == "words":
-            length = max(length, 1)
-            run.extend(words[at : at + length])
+        length, tag = 1, _mark(words, at)
+        if not tag and words[at].kind in ("word", "emoji"):
+            if thing := _free_word(words, at, run, lex, notes):
+                free.append(thing)
+                at += 1
+                continue
+            length, tag = match(lex.cues, low, at)
+            if length:
+                here = _place(words, low, at, at + length, run, items)
+                length, tag = _sense(here, tag, lex, notes, negated=negated)
+            elif negated and run and (length := _wish_length(low, at, run, lex)):
+                tag = "only"
+        if tag in ("", "words"):
+            run.extend(words[at : at + (length or 1)])
         else:
+            negated |= tag in NEGATIONS or tag == "absent"
             flush()
             items.append(Item(tag, words[at : at + length]))
-        at += length
+        at += length or 1
     flush()
     return items
 
@@ -89,43 +104,35 @@ def _mark(words: Chunk, at: int) -> str:
     word = words[at]
     if word.kind == "dash":
         return "-"
-    if word.low == "." and at and words[at - 1].low in ("no", "dr", "mr", "mrs", "st", "excl", "incl", "vs"):
+    if word.kind != "mark" or (word.low == "." and at and words[at - 1].low in _NO_STOP_AFTER):
         return ""
-    if word.low in _STOPS:
-        return "."
-    return word.low if word.low in (",", ":", "(", ")") else ""
+    return "." if word.low in ".;?!" else word.low if word.low in (",", ":", "(", ")") else ""
 
 
-# ---------------------------------------------------------------------------------------- `dog-free`, `laptop-less`
+def _wish_length(low: Sequence[str], at: int, run: Chunk, lex: Lexicon) -> int:
+    """The length of a new request behind an exclusion: `instead of dogs show me cats`."""
+    wish = low[at] in ("show", "give", "find", "i", "include") and run[-1].low not in lex.sets["relative"]
+    return match(lex.leading, low, at)[0] if wish else 0
 
 
-def _free_word(words: Chunk, at: int, run: Chunk, lex: Lexicon, notes: Notes) -> tuple[int, Word] | None:
-    """What a word such as `dog-free`, or the word in front of `free`, says is absent."""
+def _free_word(words: Chunk, at: int, run: Chunk, lex: Lexicon, notes: Notes) -> Word | None:
+    """What a word such as `dog-free`, or the word in front of `free`, says is absent; it is taken off the run."""
     word = words[at]
     after = words[at + 1].low if at + 1 < len(words) else ""
-    if word.low == "free" and run and run[-1].kind == "word" and after not in ("of", "from"):
-        thing = run[-1]
-        mover = thing.low in lex.sets["mover"] or thing.low in lex.sets["unwanted"]
-        alone = len(run) == 1 and (not after or after in _ENDS)
-        if not mover or after in lex.sets["given free"] or f"{thing.low}-free" in lex.sets["lexical"]:
-            return None
-        if after in lex.sets["sign"] or not (alone or after in lex.sets["place"] or after in lex.sets["image"]):
-            notes.sign(f"{thing.low} free")
-            return None
-        return -1, thing
-    for ending in ("-free", "-less"):
-        stem = word.low.removesuffix(ending)
-        if stem == word.low or not stem or word.low in lex.sets["lexical"]:
-            continue
+    if word.low == "free" and run and lex.has(run[-1].low, "mover", "unwanted") and after not in ("of", "from"):
+        if lex.has(after, "place", "image") or (len(run) == 1 and (not after or after in _ENDS)):
+            return run.pop()
+        notes.sign(f"{run[-1].low} free")
+        return None
+    stem = word.low.removesuffix("-free").removesuffix("-less")
+    if stem not in ("", word.low) and word.low not in lex.sets["lexical"]:
         if after in lex.sets["sign"]:
             notes.sign(word.low)
             return None
-        cut = Word(stem, word.start, word.end - len(ending), "word", capital=word.capital)
-        if run and run[-1].low in ("cell", "hot", "wine", "stop", "traffic", "fire", "tennis", "baseball", "teddy",
-                                   "potted", "dining", "sports", "parking", "hair"):  # fmt: skip
-            first = run.pop()
-            cut = cut._replace(start=first.start, low=f"{first.low} {stem}")
-        return 1, cut
+        thing = Word(stem, word.start, word.end - 5, capital=word.capital)
+        if run and f"{run[-1].low} {stem}" in lex.sets["compound"]:
+            thing = thing._replace(start=run.pop().start)
+        return thing
     stem = word.low.removesuffix("less")
     if len(word.low) > len(stem) > 2 and stem.isalpha() and f"{stem}-less" not in lex.sets["lexical"]:
         notes.shape(f"{word.low!r} was not taken as logic")
@@ -135,209 +142,142 @@ def _free_word(words: Chunk, at: int, run: Chunk, lex: Lexicon, notes: Notes) ->
 # -------------------------------------------------------------------------------------------- what a cue means here
 
 
-def _sense(
-    words: Chunk,
-    low: Sequence[str],
-    at: int,
-    length: int,
-    tag: str,
-    run: Chunk,
-    items: Sequence[Item],
-    lex: Lexicon,
-    notes: Notes,
-    *,
-    negated: bool,
-) -> tuple[int, str]:
+def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) -> tuple[int, str]:
     """The length and tag of a cue at this place; the tag `words` where it is none."""
-    end = at + length
-    after = low[end] if end < len(low) else ""
-    before = low[at - 1] if at else ""
-    first = low[at]
+    length, after = here.end - here.at, here.after
+    plain = length, "words"
     if tag == "fixed":
-        if any(word.low in ("no", "not", "without", "never") for word in words[at:end]):
-            notes.idiom = True
-        return length, "words"
-    if tag == "wish":
-        return length, "only"
-    if tag == "exclusive" and after and after not in _ENDS:
-        return length, "not both"
+        notes.idiom |= any(word in ("no", "not", "without", "never") for word in here.low[here.at : here.end])
+        return plain
     if tag == "leeway":
-        notes.sign(" ".join(low[at:end]))
-        return length, "words"
-    if tag in _DOUBTFUL_TITLE | NEGATIONS and _in_title(words, at, end):
+        notes.sign(here.text)
+        return plain
+    if (tag in NEGATIONS or tag in ("absent", "or", "but")) and _in_title(here):
         notes.sign("a title")
-        return length, "words"
-    if tag == "absent":
-        return _absent_sense(low, at, length, run, lex, notes)
-    if tag in NEGATIONS and _is_written(words, at, run, items, lex):
+        return plain
+    if tag in NEGATIONS and _is_written(here, lex):
         notes.idiom = True
-        return length, "words"
-    if tag == "no":
-        return _no_sense(words, low, at, length, run, lex, notes)
-    if tag == "order":
-        return _order_sense(words, low, at, length, run, lex, notes)
-    if first in ("minus", "plus") and (after[:1].isdigit() or before[:1].isdigit() or before in ("a", "the")):
-        return length, "words"
-    if tag == "not" and after == "you" and end + 1 >= len(low) - 1:  # "you have dogs, don't you?"
-        return length + 1, "words"
-    if tag in ("not", "without") and (not after or after in _ENDS - {"("}) and first != "except":
-        notes.sign(f"{' '.join(low[at:end])} stands alone")
-        return length, "words"
-    if tag in ("not", "without") and (sign := _sign_length(low, at, end, lex)):
-        notes.sign("what a sign says")
-        return sign, "words"
-    if tag == "only":
-        inside = run and run[-1].low in lex.sets["preposition"]
-        return (length, "only") if negated and not inside and after else (length, "words")
-    if tag == "nobody" and before in ("a", "the"):
-        notes.sign("nobody")
-        return length, "words"
-    if tag in ("either", "both", "exactly one") and not _has_pair(low, end, tag):
-        return length, "words"
-    if tag == "but" and length == 1 and run and match(lex.cues, low, end)[1] not in NEGATIONS:
-        start = next((word.low for word in run if word.low not in lex.sets["request word"] - lex.sets["universal"]), "")
-        start = (
-            start
-            if start in lex.sets["universal"]
-            else next((w.low for w in run[:3] if w.low in lex.sets["universal"]), "")
-        )
-        if start and after != "with":
-            return length, "without"
-    return length, tag
-
-
-def _has_pair(low: Sequence[str], end: int, tag: str) -> bool:
-    """Whether `both` and `either` are followed by what they pair: `both a dog and a cat`."""
-    ahead = low[end : end + 24]
-    return "and" in ahead or (tag != "both" and "or" in ahead) or "," in ahead or "as" in ahead
-
-
-def _wish_length(low: Sequence[str], at: int, lex: Lexicon) -> int:
-    """The length of a new request behind an exclusion: `instead of dogs show me cats`."""
-    if low[at] not in ("show", "give", "find", "i", "include"):
-        return 0
-    return match(lex.leading, low, at)[0]
-
-
-def _in_title(words: Chunk, at: int, end: int) -> bool:
-    """Whether a cue is written as in a title: `Rebel Without a Cause`."""
-    if not words[at].capital:
-        return False
-    following = [word for word in words[end : end + 4] if word.kind == "word" and word.low not in _UNCAPITAL]
-    if at == 0:
-        return len(following) > 1 and all(word.capital for word in following)
-    return bool(following) and following[0].capital
-
-
-def _is_written(words: Chunk, at: int, run: Chunk, items: Sequence[Item], lex: Lexicon) -> bool:
-    """Whether what follows is written on the thing in front: `a sign that says no more war`, `a sign: no dogs`."""
-    lettered = lex.sets["sign"] | lex.sets["lettered"]
-    if not run:
-        if len(items) >= 2 and items[-1].tag == ":" and items[-2].tag == "words":
-            return items[-2].words[-1].low in lettered
-        return False
-    if run[-1].low not in lex.sets["saying"] or words[at].low in ("without", "except", "excluding"):
-        return False
-    if run[-1].low in ("reading", "labeled", "labelled"):
-        return words[at].low != "no"
-    return any(word.low in lettered for word in run)
-
-
-def _sign_length(low: Sequence[str], at: int, end: int, lex: Lexicon) -> int:
-    """The length of what a sign says, sign included: `no dogs allowed sign`; 0 where there is no sign."""
-    for place in range(end, min(end + 5, len(low))):
-        if low[place] in (",", ".", ";", "but", "and", "(", ")", "without", "no", "not"):
-            return 0
-        if low[place] in lex.sets["sign"] or (low[place] in lex.sets["lettered"] and low[place] in ("tattoo", "flag")):
-            if place == end or low[place - 1] in lex.sets["kind of sign"] or is_attribute(low[place - 1], lex):
-                return 0
-            if low[place - 1] in lex.sets["article"] or low[place - 1] in lex.sets["preposition"]:
-                return 0
-            if low[place - 1] in ("or", "any", "smiling", "crying", "nike", "apple", "us"):
-                return 0
-            return place + 1 - at
-    return 0
-
-
-def _no_sense(
-    words: Chunk, low: Sequence[str], at: int, length: int, run: Chunk, lex: Lexicon, notes: Notes
-) -> tuple[int, str]:
-    """`no` before a number, before a sign, in a name."""
-    end = at + length
-    after = low[end] if end < len(low) else ""
-    if sign := _sign_length(low, at, end, lex):
-        prohibited = after in lex.sets["prohibition"] or (run and run[-1].low in ("a", "the"))
-        if prohibited:
+        return plain
+    denied = tag == "not" and after.endswith("ing") and here.run  # "protesters not carrying signs"
+    if tag in ("no", "not", "without") and not denied and (sign := _sign_end(here, lex)):
+        if tag == "no" and (after.endswith("ing") or here.last in ("a", "the")):
             notes.idiom = True
         else:
             notes.sign("what a sign says")
-        return sign, "words"
-    if low[at] in ("0", "zero") and (after in ("-", "%") or (run and not _ends_thing(run, lex))):
-        return length, "words"
-    if after[:1].isdigit() and low[at] == "no":
+        return sign - here.at, "words"
+    alone = not after or after in _ENDS - {"("} or (tag == "not" and after == "to")  # "a warning not to park"
+    if tag in ("no", "not", "without") and alone and here.first != "except":
+        notes.sign(f"{here.text} stands alone")
+        return plain
+    if tag in ("either", "both", "exactly one") and not {"and", "or", ",", "as"} & {
+        *here.low[here.end : here.end + 24]
+    }:
+        return plain
+    if here.first in ("minus", "plus") and (after[:1].isdigit() or here.before in ("a", "the")):
+        return plain
+    if tag == "without" and after == "to" and here.low[here.end - 1] in ("want", "need"):
+        return length - 1, "not"  # "doesn't want to eat"
+    if here.first == "sans" and not any(lex.has(word, "english", "mover", "place", "adjective") for word in here.low):
+        notes.sign("`sans` may be French")
+        return plain
+    if tag == "nobody" and here.before in ("a", "the"):
+        notes.sign("nobody")
+        return plain
+    if tag == "only" and (not negated or not after or here.last in lex.sets["preposition"]):
+        return plain
+    if tag == "exclusive" and after and after not in _ENDS:
+        return length, "not both"
+    if tag == "but" and length == 1 and match(lex.cues, here.low, here.end)[1] not in NEGATIONS:
+        asked = [
+            word.low for word in here.run if not lex.has(word.low, "request word") or lex.has(word.low, "universal")
+        ]
+        return (length, "without") if after != "with" and lex.has("".join(asked[:1]), "universal") else (length, tag)
+    special = {"absent": _absent_sense, "no": _no_sense, "order": _order_sense}.get(tag)
+    return special(here, lex, notes) if special else (length, tag)
+
+
+def _in_title(here: Place) -> bool:
+    """Whether a cue is written as in a title: `Rebel Without a Cause`, `Not Afraid album cover`, `Doctor No book`."""
+    if not here.words[here.at].capital:
+        return False
+    if here.first in ("no", "not", "without") and here.run and here.run[-1].capital:
+        return True
+    ahead = [word for word in here.words[here.end : here.end + 4] if word.low not in _SMALL_IN_TITLES]
+    return bool(ahead) and ahead[0].capital and (here.at > 0 or (len(ahead) > 1 and ahead[1].kind == "word"))
+
+
+def _is_written(here: Place, lex: Lexicon) -> bool:
+    """Whether what follows is written on the thing in front: `a sign that says no more war`, `a sign: no dogs`."""
+    if not here.run:
+        tags = [item.tag for item in here.items[-2:]]
+        told = here.items[-2].words[-1].low if tags in (["words", ":"], ["words", ","]) else ""
+        return told in lex.sets["saying"] or (tags[-1:] == [":"] and lex.has(told, "sign", "lettered"))
+    if here.last not in lex.sets["saying"] or here.first in ("without", "except", "excluding"):
+        return False
+    return any(lex.has(word.low, "sign", "lettered") for word in here.run)
+
+
+def _sign_end(here: Place, lex: Lexicon) -> int:
+    """Where what a sign says ends, sign included: `no dogs allowed sign`; 0 where there is no sign."""
+    for place in range(here.end, min(here.end + 5, len(here.low))):
+        word, before = here.low[place], here.low[place - 1]
+        if word in _ENDS or word in ("without", "no", "not"):
+            return 0
+        if word in lex.sets["sign"]:
+            kind = lex.has(before, "kind of sign", "article", "preposition") or is_attribute(before, lex)
+            return 0 if place == here.end or kind or before == "any" else place + 1
+    return 0
+
+
+def _no_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
+    """`no` before a number or in a name."""
+    length = here.end - here.at
+    if here.first in ("0", "zero") and here.run and not lex.has(here.last, "preposition", "show", "be"):
+        return length, "words"  # "coke zero"
+    if here.after[:1].isdigit() and here.first == "no":
         notes.sign("`no` may be a number")
         return length, "words"
-    if at and low[at - 1] in ("a", "the", "an"):
-        notes.sign("a name with `no` in it")
+    if here.before in lex.sets["article"] or (here.text == "no" and here.after in lex.sets["article"]):
+        notes.sign("a name with `no` in it, or a slip of `on`")
         return length, "words"
     return length, "no"
 
 
-def _ends_thing(run: Chunk, lex: Lexicon) -> bool:
-    """Whether `zero` behind these words counts: `a lobby with zero people`, and not `coke zero`."""
-    return run[-1].low in lex.sets["preposition"] or run[-1].low in lex.sets["show"] or run[-1].low in lex.sets["be"]
-
-
-def _absent_sense(low: Sequence[str], at: int, length: int, run: Chunk, lex: Lexicon, notes: Notes) -> tuple[int, str]:
+def _absent_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
     """`is missing` behind a thing, `missing a tooth` before one."""
-    end = at + length
-    after = low[end] if end < len(low) else ""
-    last = low[end - 1]
-    ends = not after or after in _ENDS or after == "from" or after in ("please", "either", "there", "at", "though")
-    if run and ends and after != "from":
-        if " in " in f" {' '.join(low[at:end])} " and (
-            len(run) > 4 or run[-1].low in lex.sets["depiction"] or run[-1].low in ("paintings", "pictures", "photos")
-        ):
+    length, after, run = here.end - here.at, here.after, here.run
+    ends = not after or after in _ENDS or after in ("please", "either", "there", "though")
+    if run and ends:
+        if " in " in f" {here.text} " and (len(run) > 4 or lex.has(here.last, "depiction", "image")):
             notes.sign("it is unclear what is not there")
         return length, "absent"
-    if length > 1 and low[at] in (*lex.sets["be"], "not", "am"):
-        shorter, tag = (2, "not") if low[at + 1] == "not" else (1, "not") if low[at] == "not" else (0, "")
-        if shorter and after != "from":
-            return shorter, tag
-    if last == "missing" and run and run[-1].low not in ("a", "the", "with", "of", "for", "an"):
-        if after in ("a", "an", "its", "his", "her", "any", "their", "the") or is_plural(after, lex):
+    if "not" in here.low[here.at : here.at + 2] and after != "from" and length > 1:
+        return here.low.index("not", here.at) + 1 - here.at, "not"
+    joined = not run and here.items and here.items[-1].tag == "and"  # "swinging and missing the ball"
+    if here.low[here.end - 1] == "missing" and not joined and here.last not in ("a", "the", "with", "of", "for", "an"):
+        if after in ("a", "an", "its", "his", "her", "any", "their", "the") or (run and is_plural(after, lex)):
             return length, "without"
-    if last == "missing" and not run and after in ("a", "an", "the", "any"):
-        return length, "without"
-    notes.sign(" ".join(low[at:end]))
+    notes.sign(here.text)
     return length, "words"
 
 
-def _order_sense(
-    words: Chunk, low: Sequence[str], at: int, length: int, run: Chunk, lex: Lexicon, notes: Notes
-) -> tuple[int, str]:
+def _order_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
     """An order excludes where a request may begin; `a man trying to avoid a puddle` orders nothing."""
-    end = at + length
-    after = low[end] if end < len(low) else ""
-    first = low[at]
+    length, after, run, first = here.end - here.at, here.after, here.run, here.first
     if not after or after in _ENDS - {":", "("}:
         return length, "words"
-    asked = not without_leading(run, lex) or run[-1].low in ("please", "should", "must")
-    if not asked:
-        doer = run[-1].low in lex.sets["mover"] or any(word.low in lex.sets["mover"] for word in run)
+    if here.text in ("keep", "leave") and (
+        "out" not in here.low[here.end + 1 : here.end + 5] or without_leading(run, lex)
+    ):
+        return length, "words"  # but "keep the cars out"
+    if without_leading(run, lex) and here.last not in ("please", "should", "must"):
         if first in ("exclude", "omit", "filter", "leave", "get", "please") and run[0].low not in lex.sets["article"]:
             return length, "order"
-        if first == "hate" or doer or run[-1].low in ("that", "who", "which", "can", "a", "the"):
-            return length, "words"
-        notes.sign(f"{' '.join(low[at:end])} may be an order")
+        notes.sign(f"{here.text} may be an order")
         return length, "words"
-    if first in ("cut", "take") and after not in lex.sets["quantity"] and after != "any":
-        notes.sign(f"{first} out may be part of a name")
+    named = here.text in lex.sets["order in names"] and not here.items
+    clear = lex.has(after, "quantity", "unwanted", "mover") or lex.has(after[:-1], "unwanted") or after in ("any", ":")
+    if after in lex.sets["preposition"] or (named and not clear):
+        notes.sign(f"{here.text} may be part of a name")
         return length, "words"
-    if " ".join(low[at:end]) in lex.sets["order in names"]:
-        article = after in lex.sets["quantity"] or after in ("any", "all", ":")
-        wanted = is_plural(after, lex) or after in lex.sets["unwanted"] or after in lex.sets["mover"]
-        if not (article or wanted or any(is_plural(word, lex) for word in low[end : end + 3])):
-            notes.sign(f"{first} may be part of a name")
-            return length, "words"
     return length, "order"

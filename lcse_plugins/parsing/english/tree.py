@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lcse_plugins.parsing.english.clauses import Term
-from lcse_plugins.parsing.english.lexicon import Lexicon
-from lcse_plugins.parsing.english.phrases import (
+from lcse_plugins.parsing.english.words import (
+    Chunk,
+    Lexicon,
+    Notes,
     content,
     is_attribute,
     is_attributive,
     is_thing,
+    join,
+    lows,
     tail_start,
     without_dangling,
 )
-from lcse_plugins.parsing.english.words import Chunk, Notes, join, lows
 from lcse_plugins.query import And, Concept, Not, Or, Query
 
 __all__ = ["Leaves", "build"]
-
-_OR = ("or", ", or")
 
 
 class Leaves:
@@ -37,11 +38,11 @@ class Leaves:
         words = content(chunk, self.lex, absent=absent)
         if not words and absent:
             words = [word for word in chunk if word.low in self.lex.sets["image"]]
+            if lows(chunk[-1:]) == ["i"]:  # "I'm not in it"
+                words = [chunk[-1]._replace(instead="me")]
         if not words:
-            people = [word for word in chunk if word.low not in ("and", "only", "just", "am")]
-            if absent and [word.low for word in people] == ["i"]:
-                people = [people[0]._replace(instead="me", low="me")]
-            words = people if people and all(w.low in self.lex.sets["person meant"] for w in people) else []
+            people = [word for word in chunk if word.low not in ("and", "only", "just")]
+            words = people if all(word.low in self.lex.sets["person meant"] for word in people) else []
         return self.made(words) if words else None
 
     def whole(self, start: int, end: int) -> Concept:
@@ -82,87 +83,76 @@ def _all(parts: Sequence[Query | None]) -> Query | None:
 
 def _sentence(terms: list[Term], leaves: Leaves, notes: Notes) -> Query | None:
     """A sentence: what holds anyway, and the alternatives in it."""
-    ors = [at for at, term in enumerate(terms) if at and term.join in _OR and not term.inherited]
     marked = [at for at, term in enumerate(terms) if term.mark in ("either", "exactly one") and not term.negated]
-    if not ors and not marked:
+    ors = _ors(terms)
+    if marked and not ors and lows(terms[marked[0]].lead) != ["one", "of"]:  # "at least one of a dog and a cat"
+        for term in terms[marked[0] + 1 :]:
+            if term.negated or term.join not in ("and", ", and", ","):
+                break
+            term.join = "or"
+        ors = _ors(terms)
+    if not ors:
+        for at in marked:
+            terms[at].words = [*terms[at].lead, *terms[at].words]  # "one of the waiters and a guest"
         return _conjunction(terms, leaves, notes)
-    if not ors and lows(terms[marked[0]].lead)[-2:] == ["one", "of"] and len(terms[marked[0]].lead) == 2:
-        terms[marked[0]].words = [*terms[marked[0]].lead, *terms[marked[0]].words]
-        return _conjunction(terms, leaves, notes)
-    if not ors:  # "at least one of a dog and a cat"
-        return _listed(terms, marked[0], leaves, notes)
-    first, last = ors[0], ors[-1]
-    start, starts = _first_alternative(terms, first, marked, leaves.lex)
-    starts += ors
-    end = _last_end(terms, starts, marked, leaves.lex, notes)
+    starts = [*_first_alternatives(terms, ors[0], marked, leaves.lex), *ors]
+    end = _last_end(terms, starts, notes, marked=bool(marked))
     bounds = [*starts, end]
     alternatives = [terms[bounds[at] : bounds[at + 1]] for at in range(len(starts))]
-    _share(alternatives, leaves.lex, notes)
-    choices = [part for part in (_conjunction(each, leaves, notes) for each in alternatives) if part is not None]
-    choice: Query | None = Or(tuple(choices)) if len(choices) > 1 else choices[0] if choices else None
-    if len(choices) > 1 and any(term.exclusive or term.mark == "exactly one" for term in terms[start : last + 1]):
-        choice = And((Or(tuple(choices)), Not(And(tuple(choices)))))
-    common = _conjunction(_dangle(terms[:start], leaves.lex), leaves, notes) if start else None
+    _share(alternatives, leaves.lex)
+    choices = tuple(part for each in alternatives if (part := _conjunction(each, leaves, notes)) is not None)
+    choice: Query | None = Or(choices) if len(choices) > 1 else choices[0] if choices else None
+    if len(choices) > 1 and any(
+        term.exclusive or term.mark == "exactly one" for term in terms[starts[0] : ors[-1] + 1]
+    ):
+        choice = And((Or(choices), Not(And(choices))))
     rest = _sentence(terms[end:], leaves, notes) if end < len(terms) else None
-    return _all([common, choice, rest])
+    return _all([_conjunction(terms[: starts[0]], leaves, notes), choice, rest])
 
 
-def _dangle(terms: list[Term], lex: Lexicon) -> list[Term]:
-    """`a beach with either …`: the preposition leads to the choice."""
-    return [term if term.group is not None else _with_words(term, without_dangling(term.words, lex)) for term in terms]
+def _ors(terms: Sequence[Term]) -> list[int]:
+    return [at for at, term in enumerate(terms) if at and term.join in ("or", ", or") and not term.inherited]
 
 
-def _with_words(term: Term, words: Chunk) -> Term:
-    term.words = words
-    return term
-
-
-def _listed(terms: list[Term], start: int, leaves: Leaves, notes: Notes) -> Query | None:
-    end = start + 1
-    while end < len(terms) and terms[end].join in ("and", ", and", ",") and not terms[end].negated:
-        end += 1
-    parts = [part for term in terms[start:end] if (part := _leaf(term, leaves)) is not None]
-    choice = Or(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
-    before = _conjunction(_dangle(terms[:start], leaves.lex), leaves, notes)
-    return _all([before, choice, _conjunction(terms[end:], leaves, notes)])
-
-
-def _first_alternative(terms: list[Term], first: int, marked: list[int], lex: Lexicon) -> tuple[int, list[int]]:
-    """Where the alternatives begin, and the starts of those in front of the first `or`."""
+def _first_alternatives(terms: list[Term], first: int, marked: list[int], lex: Lexicon) -> list[int]:
+    """Where the alternatives in front of the first `or` begin."""
     if marked and marked[0] < first:
-        start = marked[0]
-        commas = [at for at in range(start + 1, first) if terms[at].join == "," and not terms[at].negated]
-        return start, [start, *commas]
+        commas = [at for at in range(marked[0] + 1, first) if terms[at].join == "," and not terms[at].negated]
+        return [marked[0], *commas]
     at = first - 1
     starts = [at]
-    kind = _describing(terms[at], lex) if terms[at].group is None else None
+    kind = _describing(terms[at], terms[first], lex)
     while at and terms[at].join == "," and not terms[at].negated and not terms[at - 1].negated:
-        if _describing(terms[at - 1], lex) != kind or not (
-            kind or is_attributive(terms[at - 1].words, lex) or is_thing(terms[at - 1].words, lex)
-        ):
+        before = terms[at - 1]
+        if _describing(before, terms[first], lex) != kind or not (kind or is_thing(before.words, lex)):
             break
         at -= 1
         starts.insert(0, at)
     if at and (terms[at].join in (",", "but", ", but", ", and") or terms[at].affirms) and not terms[at].negated:
-        return at, starts
-    while at and not (terms[at].affirms or (terms[at].join in ("but",) and not terms[at].negated)):
+        return starts
+    while at and not (terms[at].affirms or (terms[at].join == "but" and not terms[at].negated)):
         at -= 1
-    return at, [at, *starts[1:]] if len(starts) > 1 else [at]
+    return [at, *starts[1:]]
 
 
-def _describing(term: Term, lex: Lexicon) -> bool:
-    return is_attributive(term.words, lex) and not all(low in lex.sets["material"] for low in lows(term.words))
+def _describing(term: Term, other: Term, lex: Lexicon) -> bool:
+    """Whether a term only says how a thing is: `blue`, and `cotton` where the other is as well."""
+    stuff = [lex.has(low, "stuff", "material") for low in lows([*term.words, *other.words])]
+    return all(stuff) or (is_attributive(term.words, lex) and not all(stuff[: len(term.words)]))
 
 
-def _last_end(terms: list[Term], starts: list[int], marked: list[int], lex: Lexicon, notes: Notes) -> int:
+def _last_end(terms: list[Term], starts: list[int], notes: Notes, *, marked: bool) -> int:
     """Where the last alternative ends and what is said of all of them begins."""
     last = starts[-1]
-    lone = not any(term.negated for term in terms[starts[0] : last + 1])
+    affirmed = not any(term.negated for term in terms[starts[0] : last + 1])
+    apart = terms[last].join == ", or" and len(starts) == 2  # "a river, or a desert without cacti"
     for at in range(last + 1, len(terms)):
         term = terms[at]
+        if term.join == "but" and term.negated and not affirmed and at == last + 1:
+            continue  # "cats but no dogs, or birds but no fish"
         if term.join in ("but", ", but", ", and", ","):
             return at
-        if term.negated and lone:
+        if term.negated and affirmed and not (apart and term.join == ""):
             if term.join == "" and not marked:
                 notes.shape("whether all alternatives lack it")
             return at
@@ -178,29 +168,25 @@ def _conjunction(terms: Sequence[Term], leaves: Leaves, notes: Notes) -> Query |
     """All of the terms together."""
     _share_attributes([term for term in terms if term.group is None], leaves.lex)
     parts: list[Query | None] = []
-    at = 0
-    while at < len(terms):
-        if terms[at].mark == "not both":
-            end = at + 1
-            while end < len(terms) and terms[end].join in ("and", ", and", ",", "or") and end < at + 8:
-                end += 1
-            both = [leaf for term in terms[at:end] if (leaf := _leaf(term, leaves, absent=True)) is not None]
-            if both:
-                parts.append(Not(And(tuple(both))))
-            at = end
-            continue
-        leaf = _leaf(terms[at], leaves, notes=notes)
-        parts.append(Not(leaf) if leaf is not None and terms[at].negated else leaf)
-        at += 1
+    both: list[Query] = []
+    for at, term in enumerate(terms):
+        leaf = _leaf(term, leaves, notes, absent=term.negated or term.mark == "not both" or bool(both))
+        if leaf is not None and (term.mark == "not both" or (both and term.join in ("and", ", and", ",", "or"))):
+            both.append(leaf)
+            if at + 1 < len(terms) and terms[at + 1].join in ("and", ", and", ",", "or"):
+                continue
+            leaf = Not(And(tuple(both)))
+        elif term.negated and leaf is not None:
+            leaf = Not(leaf)
+        both = []
+        parts.append(leaf)
     return _all(parts)
 
 
-def _leaf(term: Term, leaves: Leaves, *, absent: bool = False, notes: Notes | None = None) -> Query | None:
+def _leaf(term: Term, leaves: Leaves, notes: Notes, *, absent: bool) -> Query | None:
     if term.group is not None:
-        return build(term.group, leaves, notes or Notes())
-    absent |= term.negated
-    words = term.words if absent else without_dangling(term.words, leaves.lex)
-    return leaves.concept(words, absent=absent)
+        return build(term.group, leaves, notes)
+    return leaves.concept(term.words if absent else without_dangling(term.words, leaves.lex), absent=absent)
 
 
 # ------------------------------------------------------------------------------------------ what is said of all
@@ -210,11 +196,8 @@ def _share_attributes(terms: Sequence[Term], lex: Lexicon) -> None:
     """Give the noun of a list to the attributes in front of it: `no red, blue or green cars`."""
     for at in range(len(terms) - 2, -1, -1):
         term, following = terms[at], terms[at + 1]
-        if not following.inherited or not _may_wait(term.words, lex) or is_attributive(following.words, lex):
-            continue
-        rest = _behind_attributes(following.words, lex)
-        if rest:
-            term.words = [*term.words, *rest]
+        if following.inherited and _may_wait(term.words, lex) and not is_attributive(following.words, lex):
+            term.words = [*term.words, *_behind_attributes(following.words, lex)]
 
 
 def _may_wait(chunk: Chunk, lex: Lexicon) -> bool:
@@ -230,48 +213,39 @@ def _behind_attributes(chunk: Chunk, lex: Lexicon) -> Chunk:
     return chunk[at:] if at and at < len(chunk) and is_attribute(chunk[at - 1].low, lex) else []
 
 
-def _share(alternatives: list[list[Term]], lex: Lexicon, notes: Notes) -> None:
+def _share(alternatives: list[list[Term]], lex: Lexicon) -> None:
     """Give each alternative what the first or the last says for all: `a cat or a dog on a sofa`."""
     ends = [each[-1] for each in alternatives]
     heads = [each[0] for each in alternatives]
     if any(term.group is not None or term.negated or not term.words for term in [*ends, *heads]):
         return
     last = heads[-1]
-    rest = _behind_attributes(last.words, lex)
-    waiting = [term for term in ends[:-1] if _may_wait(term.words, lex) or _ends_waiting(term.words, lex)]
+    rest = _behind_attributes(last.words, lex)  # "a red or blue | car"
+    waiting = all(_may_wait(term.words, lex) for term in ends[:-1])
     if not rest and len(last.words) > 1 and last.words[0].low in lex.sets["stuff"]:
-        rest = last.words[1:]
-        waiting = [term for term in ends[:-1] if term.words[-1].low in lex.sets["stuff"]]
-    if rest and len(waiting) == len(ends) - 1:
-        prefix = _prefix(ends[0].words, lex)
+        rest = last.words[1:]  # "a wool or cotton | scarf"
+        waiting = all(term.words[-1].low in lex.sets["stuff"] for term in ends[:-1])
+    if not (rest and waiting):
+        words = content(last.words, lex)
+        at = tail_start(words, lex)
+        rest = words[at:] if at else []
+        waiting = all(len(each) == 1 and is_thing(content(each[0].words, lex), lex) for each in alternatives[:-1])
+    if rest and waiting:
         for term in ends[:-1]:
             term.words = [*term.words, *rest]
-        return
-    words = content(last.words, lex)
-    at = tail_start(words, lex)
-    tail = words[at:]
-    simple = all(len(each) == 1 and is_thing(content(each[0].words, lex), lex) for each in alternatives[:-1])
-    if tail and simple and at and tail[0].low not in ("than",):
-        for term in ends[:-1]:
-            term.words = [*term.words, *tail]
         return
     first = content(ends[0].words, lex)
     prefix = _prefix(first, lex)
     others = all(len(each) == 1 and is_thing(each[0].words, lex) for each in alternatives[1:])
+    if (
+        len(first) > 1
+        and " ".join(lows(first)) not in lex.sets["shade"]
+        and all(is_attributive(words, lex) for words in (first[-1:], *(head.words for head in heads[1:])))
+    ):
+        prefix, others = first[:-1], True  # "shoes black | or white"
     if prefix and others and len(alternatives[0]) == 1:
         for term in heads[1:]:
             term.words = [*prefix, *term.words]
-
-
-def _ends_waiting(chunk: Chunk, lex: Lexicon) -> bool:
-    """`a man in a red`: the last word waits for a noun."""
-    low = lows(chunk)
-    return (
-        len(low) > 1
-        and is_attribute(low[-1], lex)
-        and low[-1] not in lex.sets["material"]
-        and (low[-2] in lex.sets["article"] or is_attribute(low[-2], lex))
-    )
 
 
 def _prefix(chunk: Chunk, lex: Lexicon) -> Chunk:
