@@ -37,7 +37,10 @@ PREPROCESSING = "squash260-bicubic-wordpiece48"
 
 IMAGE_SIDE = 260
 MAX_TOKENS = 48
-DEFAULT_BATCH = 16
+DEFAULT_BATCH = 8
+"""Pictures in one pass: 16 are hardly faster, and take 70 MB more."""
+
+TEXT_BATCH = 32
 
 LONGEST_TEXT = 20_000
 """Characters of a text that are split into words: far more than its first 48 tokens take."""
@@ -51,7 +54,7 @@ class StarterEncoder:
     Args:
         folder: Where the model files and their `manifest.json` are; the shipped ones by default.
         threads: How many threads onnxruntime may use; as many as there are cores by default.
-        batch_size: Pictures or texts in one pass.
+        batch_size: Pictures in one pass.
         device: "cpu", which is all it runs on.
 
     Raises:
@@ -108,7 +111,7 @@ class StarterEncoder:
         tokenizer = self._load_tokenizer()
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))  # neighbours in length waste no padding
-        for batch in batched(order, self.batch_size):
+        for batch in batched(order, TEXT_BATCH):
             tokens = tokenizer.encode_batch([texts[i] for i in batch])
             ids = np.array([t.ids for t in tokens], dtype=np.int64)
             mask = np.array([t.attention_mask for t in tokens], dtype=np.int64)

@@ -70,7 +70,7 @@ def test_only_regular_files_of_bounded_size_are_given_and_the_rest_is_told(folde
         "nowhere.png": "there is no such file",
         "loop.png": "cannot be read (Too many levels of symbolic links)",
         "empty.png": "the file is empty",
-        "huge.png": "629,145,600 bytes are too many; at most 536,870,912 are read",
+        "huge.png": "629,145,600 bytes are too many; at most 160,000,000 are read; LCSE_PICTURE_MEMORY sets the limit",
         "caf\udce9.png": "its name is not valid Unicode; rename it",
     }
     found = dict(encode_files(ToyEncoder(), scan_folder(folder), batch_size=3))
@@ -150,29 +150,29 @@ PEAK = """
 """
 
 
-def write_large_photographs(folder: Path, count: int, *, progressive: bool = False) -> Path:
+def write_large_photographs(folder: Path, names: Iterable[str]) -> Path:
     """JPEG files of 24 megapixels, each with other bytes."""
     noise = np.random.default_rng(0).integers(0, 256, (250, 375, 3), dtype=np.uint8)
     stream = io.BytesIO()
-    Image.fromarray(noise).resize((6000, 4000)).save(stream, "JPEG", quality=85, progressive=progressive)
+    Image.fromarray(noise).resize((6000, 4000)).save(stream, "JPEG", quality=85)
     folder.mkdir(parents=True, exist_ok=True)
-    for n in range(count):
-        (folder / f"{n:02}.jpg").write_bytes(stream.getvalue() + n.to_bytes(4, "big"))
+    for name in names:
+        (folder / f"{name}.jpg").write_bytes(stream.getvalue() + name.encode())
     return folder
 
 
-def run_python(body: str, *arguments: object) -> str:
+def run_python(body: str, *arguments: object, **environment: str) -> str:
     """What a process prints; `peak()` is there the most memory it held, in MB."""
     peak = "def peak(): return int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0]) // 1024"
     code = f"{peak}\n{textwrap.dedent(body)}"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False
-    )
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    settings = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=settings)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_large_photographs_are_encoded_in_little_memory(tmp_path: Path) -> None:
-    photos = write_large_photographs(tmp_path / "photos", 6)
+    photos = write_large_photographs(tmp_path / "photos", "abcdef")
     assert int(run_python(PEAK, photos)) < 600
