@@ -80,9 +80,7 @@ def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS)
     scheme = found[1].lower() if found else None
     match scheme:
         case "http" | "https":
-            from lcse_plugins.images.fetch import fetch_image
-
-            return _checked_size(fetch_image(str(location), access=access), location_name(location), access)
+            return _from_url(str(location), access)
         case "data":
             return _from_data_uri(str(location), access)
         case "file":
@@ -134,6 +132,22 @@ def read_images(
             return error
 
     return map_ahead(read, pictures_of(locations, name="locations"), workers=4)
+
+
+def _from_url(url: str, access: ImageAccess) -> bytes:
+    name = location_name(url)
+    if not access.allow_urls:
+        raise ImageError(name, "URLs are not fetched; set allow_urls=True to allow it")
+    try:
+        if access.fetch is not None:
+            return _checked_size(bytes(access.fetch(url)), name, access)
+        from lcse_plugins.images.fetch import fetch_url
+
+        return _checked_size(fetch_url(url, access), name, access)
+    except ImageError as error:
+        raise ImageError(name, error.reason) from error
+    except Exception as error:  # a user's fetch may raise anything, http.client half a dozen kinds
+        raise ImageError(name, f"cannot be fetched ({reason_of(error).splitlines()[0]})") from error
 
 
 def _from_path(path: str | Path, access: ImageAccess) -> bytes:

@@ -256,10 +256,10 @@ def test_a_long_data_uri_takes_little_memory(data: str) -> None:
         ("missing", "404"),
         ("empty", "empty"),
         ("truncated", "1,948 bytes early"),
-        ("loop", "infinite loop"),
+        ("loop", "more than 3 times"),
         ("nowhere", "cannot be fetched"),
-        ("file", "not allowed"),
-        ("ftp", "unknown url type: ftp"),
+        ("file", "leads to file:, which is not fetched"),
+        ("ftp", "leads to ftp:, which is not fetched"),
     ],
 )
 def test_a_url_that_gives_no_picture_says_why(web: tuple[str, list[str]], path: str, reason: str) -> None:
