@@ -12,18 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url
+from lcse_plugins.errors import ImageError
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url, resolve_path
 from lcse_plugins.images.reading import picture_suffixes
 
-__all__ = [
-    "FILE_KEYS",
-    "IMAGE_KEYS",
-    "find_picture",
-    "holds_picture",
-    "named_picture",
-    "picture_in",
-    "place_in",
-]
+__all__ = ["FILE_KEYS", "IMAGE_KEYS", "find_picture", "holds_picture", "named_picture", "picture_in", "place_in"]
 
 IMAGE_KEYS = ("image_path", "img_path", "image_url", "image", "image_base64", "base64", "b64")
 """Keys whose value is taken as a picture whatever it looks like."""
@@ -136,8 +129,7 @@ def _is_unmarked_picture(value: object, access: ImageAccess) -> bool:
 def _file_at(place: str | Path, access: ImageAccess) -> Path | None:
     """The file at a path, if it is a regular one that may be read."""
     try:
-        folder = Path(access.root or "").resolve()
-        path = (folder / place).resolve()
-        return path if path.is_file() and (access.root is None or path.is_relative_to(folder)) else None
-    except (OSError, ValueError, RuntimeError):  # a name too long, with a NUL, or a loop of links
+        path = resolve_path(place, access)
+        return path if path.is_file() else None
+    except (ImageError, OSError, ValueError):
         return None

@@ -22,7 +22,10 @@ from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.images.reading import open_regular, reason_of
 from lcse_plugins.scoring.arguments import pictures_of
 
-__all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "location_name", "read_image", "read_images"]
+__all__ = [
+    "DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "location_name", "read_image", "read_images",
+    "resolve_path",
+]  # fmt: skip
 
 ImageLocation: TypeAlias = str | Path | bytes
 """Where a picture is: a path, a `file:`, `data:`, `http:` or `https:` URL, or its bytes themselves."""
@@ -150,19 +153,26 @@ def _from_url(url: str, access: ImageAccess) -> bytes:
         raise ImageError(name, f"cannot be fetched ({reason_of(error).splitlines()[0]})") from error
 
 
-def _from_path(path: str | Path, access: ImageAccess) -> bytes:
+def resolve_path(path: str | Path, access: ImageAccess) -> Path:
+    """Where a path leads, links resolved; ImageError where that is outside the folder pictures may be read from."""
     try:
         folder = Path(access.root or "").resolve()
         resolved = (folder / path).resolve()
-        if access.root is not None and not resolved.is_relative_to(folder):
-            raise ImageError(path, f"lies outside the folder pictures may be read from, {access.root}")
-        # A link put in place after `resolve` is not followed.
-        with open_regular(resolved, max_bytes=access.max_bytes, follow=False) as stream:
-            return _checked_size(stream.read(access.max_bytes + 1), str(path), access)
-    except ImageError as error:
-        raise ImageError(path, error.reason) from error
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
         raise ImageError(path, f"cannot be read ({reason_of(error)})") from error
+    if access.root is not None and not resolved.is_relative_to(folder):
+        raise ImageError(path, f"lies outside the folder pictures may be read from, {access.root}")
+    return resolved
+
+
+def _from_path(path: str | Path, access: ImageAccess) -> bytes:
+    try:
+        # A link put in place after the path was resolved is not followed.
+        with open_regular(resolve_path(path, access), max_bytes=access.max_bytes, follow=False) as stream:
+            return _checked_size(stream.read(access.max_bytes + 1), str(path), access)
+    except (ImageError, OSError) as error:
+        reason = error.reason if isinstance(error, ImageError) else f"cannot be read ({reason_of(error)})"
+        raise ImageError(path, reason) from error
 
 
 def _path_of_url(url: str) -> str:
