@@ -118,12 +118,7 @@ class OpenClipEncoder:
         return _PRESETS.get(self._family)
 
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
-        """(n_texts, dimension) float32 unit rows; what exceeds the model's context length is cut off.
-
-        Raises:
-            InvalidOption: one string was given where a list of them is due.
-            QueryError: a text holds bytes that are no letters.
-        """
+        """(n_texts, dimension) float32 unit rows; what exceeds the model's context length is cut off."""
         lower = self._family.startswith("siglip")
 
         def encode(batch: list[str]) -> FloatArray:
@@ -135,12 +130,7 @@ class OpenClipEncoder:
         return encode_in_batches(listed, self.batch_size, encode, self._dimension)
 
     def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
-        """(n_images, dimension) float32 unit rows; pictures are opened one by one, batch by batch.
-
-        Raises:
-            ImageError: a picture cannot be read.
-            InvalidOption: one picture was given where a list of them is due.
-        """
+        """(n_images, dimension) float32 unit rows; pictures are opened one by one, batch by batch."""
         pixels = (self._preprocess(load_image(image)) for image in pictures_of(images))
         size = self.batch_size if batch_size is None else batch_size
         return encode_in_batches(

@@ -94,12 +94,7 @@ class StarterEncoder:
         return Calibration.from_json({**self._manifest["calibration"], "encoder_id": self.encoder_id})
 
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
-        """(n_texts, dimension) float32 unit rows; each text is read up to its 48th token.
-
-        Raises:
-            InvalidOption: one string was given where a list of them is due.
-            QueryError: a text holds bytes that are no letters.
-        """
+        """(n_texts, dimension) float32 unit rows; each text is read up to its 48th token."""
         listed = [text.strip()[:LONGEST_TEXT] for text in texts_of(texts)]
         session, tokenizer = self._load_session(TEXT_FILE), self._load_tokenizer()
 
@@ -114,12 +109,7 @@ class StarterEncoder:
         return np.asarray(rows[np.argsort(order)])
 
     def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
-        """(n_images, dimension) float32 unit rows; the images are opened batch by batch.
-
-        Raises:
-            ImageError: a picture cannot be read.
-            InvalidOption: one picture was given where a list of them is due.
-        """
+        """(n_images, dimension) float32 unit rows; the images are opened batch by batch."""
         pixels = (_pixels(image) for image in pictures_of(images))  # decoded one by one, however large the batch
         size, session = self.batch_size if batch_size is None else batch_size, self._load_session(IMAGE_FILE)
 

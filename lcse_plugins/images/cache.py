@@ -63,10 +63,6 @@ class ImageVectorCache:
         """The (d,) vector of the picture at each location, in order; for one that cannot be had, its error.
 
         A URL once fetched is taken to show the same picture as long as its vector is kept. Files are read each time.
-
-        Raises:
-            EncoderError: the encoder gave vectors that cannot be used.
-            InvalidOption: one location was given where a list of them is due.
         """
         listed = [(place if isinstance(place, Hashable) else id(place), place) for place in pictures_of(locations)]
         places = dict(listed)

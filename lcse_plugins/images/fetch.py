@@ -41,12 +41,7 @@ _DENIED = [
 
 
 def fetch_url(url: str, access: ImageAccess) -> bytes:
-    """The bytes at an http or https URL.
-
-    Raises:
-        ImageError: the URL may not be fetched, or is too large or too slow; it names no place.
-        OSError, HTTPException, ValueError: it cannot be had.
-    """
+    """The bytes at an http or https URL."""
     deadline = time.monotonic() + access.timeout
     try:
         for _ in range(1 + REDIRECTS):

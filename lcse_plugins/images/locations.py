@@ -69,11 +69,7 @@ DEFAULT_ACCESS = ImageAccess()
 
 
 def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS) -> bytes:
-    """The bytes of one picture, undecoded.
-
-    Raises:
-        ImageError: it is not there, not allowed, too large or too slow.
-    """
+    """The bytes of one picture, undecoded."""
     if isinstance(location, bytes):
         return _checked_size(location, location_name(location), access)
     if not isinstance(location, str | Path):
@@ -122,11 +118,7 @@ def location_name(location: ImageLocation) -> str:
 def read_images(
     locations: Iterable[ImageLocation], *, access: ImageAccess = DEFAULT_ACCESS
 ) -> Iterator[bytes | ImageError]:
-    """The bytes of each picture in order, at most eight read ahead; one that cannot be had comes as its error.
-
-    Raises:
-        InvalidOption: one location was given where a list of them is due.
-    """
+    """The bytes of each picture in order, at most eight read ahead; one that cannot be had comes as its error."""
 
     def read(location: ImageLocation) -> bytes | ImageError:
         try:

@@ -147,11 +147,7 @@ def file_fault(path: str | Path, *, max_bytes: int = MAX_BYTES) -> ImageError | 
 
 
 def open_regular(path: str | Path, *, max_bytes: int = MAX_BYTES, follow: bool = True) -> BinaryIO:
-    """A regular file of bounded size, opened to be read; a pipe or a device is refused, never waited for.
-
-    Raises:
-        ImageError: it is missing, not a regular file, empty, too large, or cannot be read.
-    """
+    """A regular file of bounded size, opened to be read; a pipe or a device is refused, never waited for."""
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     if not follow:
         flags |= getattr(os, "O_NOFOLLOW", 0)
@@ -168,11 +164,7 @@ def open_regular(path: str | Path, *, max_bytes: int = MAX_BYTES, follow: bool =
 
 
 def content_hash(source: bytes | str | Path | BinaryIO) -> str:
-    """SHA-256 of bytes, of the file at a path, or of an open file from its start, in hexadecimal.
-
-    Raises:
-        ImageError: the file cannot be read.
-    """
+    """SHA-256 of bytes, of the file at a path, or of an open file from its start, in hexadecimal."""
     if isinstance(source, bytes):
         return hashlib.sha256(source).hexdigest()
     if isinstance(source, str | Path):

@@ -188,11 +188,7 @@ class ImageIndex(VectorPool):
         return self._regional.part(positions, candidates=[self.candidate(position) for position in positions])
 
     def position(self, picture: str | Path) -> int:
-        """Where a picture stands, by its id or its path.
-
-        Raises:
-            ImageError: it is not in the index, or has no vector there.
-        """
+        """Where a picture stands, by its id or its path."""
         path = Path(picture)
         places: list[str | Path] = [str(picture), *(folder / path for folder in self.folders)]
         with suppress(OSError, RuntimeError, ValueError):  # RuntimeError: a loop of links, before Python 3.13

@@ -14,25 +14,17 @@ from tests.index.test_index import write_picture
 
 __all__ = ["kill_first_builds", "kill_updates"]
 
-
-def kill_first_builds(
-    out: Path, build: Callable[[], object], check: Callable[[bool], int], *, every: int = 1
-) -> list[int]:
-    """What each killed first build had kept.
-
-    Args:
-        out: The index.
-        build: Builds it.
-        check: Looks at it, told whether it should be complete; returns how many pictures it holds.
-        every: Kill at each n-th operation alone.
-    """
-    return _storm(out, build, check, prepare=lambda: shutil.rmtree(out, ignore_errors=True), every=every)
+Build, Check = Callable[[], object], Callable[[bool], int]
+"""`Check` looks at the index, told whether it should be complete, and returns how many pictures it holds."""
 
 
-def kill_updates(
-    photos: Path, out: Path, build: Callable[[], object], check: Callable[[bool], int], *, every: int = 1
-) -> list[int]:
-    """What an index held after each killed update; before each, pictures are added, changed and removed."""
+def kill_first_builds(out: Path, build: Build, check: Check, *, every: int) -> list[int]:
+    """What each first build had kept, killed at every n-th operation in turn."""
+    return _storm(out, build, check, every, prepare=lambda: shutil.rmtree(out, ignore_errors=True))
+
+
+def kill_updates(photos: Path, out: Path, build: Build, check: Check, *, every: int) -> list[int]:
+    """What the index held after each killed update; before each, pictures are added, changed and removed."""
     generation = itertools.count(1000)
 
     def change() -> None:
@@ -42,12 +34,10 @@ def kill_updates(
         for old in sorted(photos.glob("trip/new*"))[:-2]:
             old.unlink()
 
-    return _storm(out, build, check, prepare=change, every=every)
+    return _storm(out, build, check, every, prepare=change)
 
 
-def _storm(
-    out: Path, build: Callable[[], object], check: Callable[[bool], int], *, prepare: Callable[[], object], every: int
-) -> list[int]:
+def _storm(out: Path, build: Build, check: Check, every: int, *, prepare: Callable[[], object]) -> list[int]:
     sizes: list[int] = []
     for fatal in itertools.count(1, every):
         prepare()
