@@ -210,7 +210,7 @@ class IndexStore:
         return np.memmap(self._rows_path, np.float32, "r", shape=shape) if shape[0] else np.empty(shape, np.float32)
 
     def save(self, batch: Iterable[tuple[FileRecord, FloatArray | None]]) -> None:
-        """Write a batch wholly or not at all: records with their vectors, or None where one keeps its row or has none."""
+        """Write a batch wholly or not at all: records with vectors, or None where one keeps its row or has none."""
         written, table = list[FileRecord](), list[FloatArray]()
         for record, views in batch:
             if views is not None:
