@@ -78,8 +78,8 @@ def _connection(parts: SplitResult, access: ImageAccess, deadline: float) -> Ite
     """A connection to a checked address of the host, shut when the time is up."""
     secure, host = parts.scheme.lower() == "https", str(parts.hostname)
     port = parts.port or (443 if secure else 80)
-    addresses = [entry[4][:2] for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    if not access.allow_private_addresses and not all(_is_public(str(address)) for address, _ in addresses):
+    addresses = [(str(entry[4][0]), port) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    if not access.allow_private_addresses and not all(_is_public(address) for address, _ in addresses):
         why = "leads to an address that is not public; set allow_private_addresses=True to allow it"
         raise ImageError("", why)
     left = max(0.001, deadline - time.monotonic())
@@ -96,11 +96,11 @@ def _connection(parts: SplitResult, access: ImageAccess, deadline: float) -> Ite
             connection.close()
 
 
-def _connected(addresses: list[tuple[str | int, ...]], timeout: float) -> socket.socket:
+def _connected(addresses: list[tuple[str, int]], timeout: float) -> socket.socket:
     failure = OSError("the name has no address")
     for address in addresses:
         try:
-            return socket.create_connection(address, timeout=timeout)  # type: ignore[arg-type]
+            return socket.create_connection(address, timeout=timeout)
         except OSError as error:
             failure = error
     raise failure

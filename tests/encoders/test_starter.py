@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def test_a_process_forked_while_encoding_can_encode() -> None:
 
 
 def test_images_are_drawn_batch_by_batch(encoder: StarterEncoder, pictures: list[Image.Image]) -> None:
-    stream = iter([pictures[0], b"not a picture", *pictures])
+    stream: Iterator[Image.Image | bytes] = iter([pictures[0], b"not a picture", *pictures])
     with pytest.raises(ImageError):
         encoder.encode_images(stream, batch_size=2)
     assert len(list(stream)) == len(pictures)

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def largest_of_each_format(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two pictures of each format, about as large as may be, between photographs of 24 megapixels."""
     folder = tmp_path_factory.mktemp("large")
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (50, 50, 3), dtype=np.uint8))
-    kinds: list[tuple[str, int, dict[str, object]]] = [
+    kinds: list[tuple[str, int, dict[str, Any]]] = [
         ("jpg", 9400, {}), ("jpg", 8900, {"progressive": True, "subsampling": "4:2:0"}), ("png", 8000, {}),
         ("tif", 6600, {"compression": "tiff_adobe_deflate"}), ("webp", 4470, {}), ("avif", 5600, {"speed": 10}),
         ("heic", 6980, {"quality": 50}),

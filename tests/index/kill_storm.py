@@ -9,12 +9,14 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from tests.index.test_index import write_picture
 
 __all__ = ["kill_first_builds", "kill_updates"]
 
-Build, Check = Callable[[], object], Callable[[bool], int]
+Build: TypeAlias = Callable[[], object]
+Check: TypeAlias = Callable[[bool], int]
 """`Check` looks at the index, told whether it should be complete, and returns how many pictures it holds."""
 
 
