@@ -18,7 +18,10 @@ QUALITY = 85
 
 
 def jpeg_thumbnail(source: ImageSource, *, max_side: int = 768, max_bytes: int | None = None) -> bytes | None:
-    """The picture as a JPEG file whose longer side is at most `max_side`; upright, without metadata."""
+    """The picture as a JPEG file whose longer side is at most `max_side`; upright, without metadata.
+
+    It shrinks further, by halves, until the file has at most `max_bytes`; None if even `SMALLEST_SIDE` pixels are more.
+    """
     if max_side < SMALLEST_SIDE:
         raise InvalidOption(f"max_side is at least {SMALLEST_SIDE} pixels, not {max_side}")
     picture = load_image(source)

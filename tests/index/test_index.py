@@ -443,23 +443,21 @@ def test_several_folders_make_one_index(photos: Path, tmp_path: Path, encoder: C
 
 
 def test_a_folder_may_be_added_and_an_interruption_leaves_a_sound_index(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder
+    photos: Path, out: Path, tmp_path: Path, encoder: ColourEncoder
 ) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    write_pictures(tmp_path / "camera", 10)
+    folders = [write_pictures(tmp_path / "camera", 10), photos]
 
     def interrupt(done: int, total: int) -> None:
         if done == 30:
             raise KeyboardInterrupt
 
-    folders = [tmp_path / "camera", photos]
     with pytest.raises(KeyboardInterrupt):
-        ImageIndex.build(folders, tmp_path / "idx", encoder=encoder, batch_size=10, progress=interrupt)
-    assert len(ImageIndex.open(tmp_path / "idx")) == 30
-    ImageIndex.build(folders, tmp_path / "idx", encoder=encoder)
-    assert len(ImageIndex.open(tmp_path / "idx")) == 33
+        ImageIndex.build(folders, out, encoder=encoder, batch_size=10, progress=interrupt)
+    assert len(ImageIndex.open(out)) == 30
+    ImageIndex.build(folders, out, encoder=encoder)
+    assert len(ImageIndex.open(out)) == 33
     with pytest.raises(InvalidOption, match="at least one folder"):
-        ImageIndex.build([], tmp_path / "idx", encoder=encoder)
+        ImageIndex.build([], out, encoder=encoder)
 
 
 def test_without_a_place_the_index_goes_into_the_cache_folder(
