@@ -100,7 +100,10 @@ class IndexMeta(NamedTuple):
         meta = cls(
             **{**facts, "folders": tuple(map(Path, facts["folders"]))}, scale=None if scale is None else (*scale,)
         )
-        if min(meta.dimension, meta.views, len(meta.folders)) < 1 or not np.isfinite(meta.scale or 0.0).all():
+        if (
+            min(meta.dimension, meta.views, len(meta.folders), meta.generation + 1) < 1
+            or not np.isfinite(meta.scale or 0.0).all()
+        ):
             raise ValueError("its numbers make no vectors")
         return meta
 
