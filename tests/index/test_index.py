@@ -9,7 +9,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import textwrap
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +28,9 @@ from lcse_plugins.index import ImageIndex, cache_place, is_index
 from lcse_plugins.index.store import exclusive
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.calibration import Calibration
+from tests.images.test_scan import run_python
 
+ROOT = Path(__file__).parents[2]
 COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
 
 
@@ -509,51 +510,14 @@ def test_pictures_are_chosen_by_the_date_they_were_taken(tmp_path: Path, encoder
             index.between(since=wrong)
 
 
-DRIVER = """
-    import os, signal, sys
-    from pathlib import Path
-    sys.path.insert(0, {root!r})
-    from tests.index.test_index import ColourEncoder, write_picture
-    from lcse_plugins.index import ImageIndex
-    photos, out = Path({photos!r}), Path({out!r})
-"""
-
-
-def run_python(photos: Path, out: Path, body: str) -> subprocess.CompletedProcess[str]:
-    driver = textwrap.dedent(DRIVER).format(root=str(Path(__file__).parents[2]), photos=str(photos), out=str(out))
-    code = driver + textwrap.dedent(body)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.faults)])
 def test_killed_at_any_write_the_index_stays_whole(
     every: int, photos: Path, tmp_path: Path, encoder: ColourEncoder
 ) -> None:
     """Kills a first build and an update at every file operation in turn, then looks and resumes."""
-    done = run_python(
-        photos,
-        tmp_path / "idx",
-        """
-        import json
-        from tests.index.kill_storm import kill_first_builds, kill_updates
-
-        def build():
-            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=6)
-
-        def check(complete):
-            index = ImageIndex.open(out)
-            index.verify()
-            if complete:
-                assert index.ids == tuple(sorted(p.relative_to(photos).as_posix() for p in photos.rglob("*.png")))
-                assert (index.vectors == ColourEncoder().encode_images(index.paths)).all()
-                assert len(list(out.glob("vectors-*"))) == 1
-            return len(index)
-
-        first = kill_first_builds(out, build, check, every=EVERY)
-        print(json.dumps([first, kill_updates(photos, out, build, check, every=EVERY)]))
-        """.replace("EVERY", str(every)),
-    )
+    command = [sys.executable, "-m", "tests.index.kill_storm", str(photos), str(tmp_path / "idx"), str(every)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     first, later = json.loads(done.stdout)
     assert first == sorted(first)  # the later the kill, the more was kept
@@ -568,30 +532,28 @@ def test_killed_at_any_write_the_index_stays_whole(
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")
 def test_a_full_disk_is_told_and_costs_nothing(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     """A limit on the size of files stands for the disk: writing beyond it fails as it does on a full one."""
-    limited = """
-        import resource
-        from lcse_plugins.errors import IndexFileError
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
-        try:
-            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=5)
-        except IndexFileError as error:
-            print(error)
-    """
-    for limit in (100, 30_000):
-        told = run_python(photos, tmp_path / "idx", limited.format(limit=limit))
-        assert told.returncode == 0, told.stderr
-        assert "cannot be" in told.stdout or limit == 30_000
-        assert "damaged" not in told.stdout
-    full = len(ImageIndex.open(tmp_path / "idx"))
-    assert full == 23
+
+    def build(limit: int) -> str:
+        code = """
+            import resource, signal, sys
+            sys.path.insert(0, sys.argv[1])
+            from tests.index.test_index import ColourEncoder, ImageIndex, IndexFileError
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+            try:
+                ImageIndex.build(sys.argv[3], sys.argv[4], encoder=ColourEncoder(), batch_size=5)
+            except IndexFileError as error:
+                print(error)
+        """
+        return run_python(code, ROOT, limit, photos, tmp_path / "idx")
+
+    assert "cannot be" in build(100)
+    assert "damaged" not in build(30_000)
+    assert len(ImageIndex.open(tmp_path / "idx")) == 23
     for n in range(200):
         write_picture(photos / "zz" / f"{n}.png", 1000 + n)
-    told = run_python(photos, tmp_path / "idx", limited.format(limit=30_000))
-    assert "cannot be" in told.stdout
-    part = ImageIndex.open(tmp_path / "idx")
-    part.verify()
-    assert full < len(part) < 223
+    assert "cannot be" in build(30_000)
+    assert 23 < len(ImageIndex.open(tmp_path / "idx")) < 223
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     assert_same_as_fresh(photos, tmp_path, encoder)
 
