@@ -13,8 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lcse_plugins.encoders.batches import batched
-from lcse_plugins.encoders.protocol import FloatArray, ImageSource
+from lcse_plugins.encoders.protocol import FloatArray, ImageSource, encode_in_batches
 from lcse_plugins.encoders.telemetry import switch_off_telemetry
 from lcse_plugins.errors import EncoderError, InvalidOption, MissingExtra, ModelFileError, UnknownEncoder
 from lcse_plugins.images.reading import load_image
@@ -100,6 +99,7 @@ class OpenClipEncoder:
         self._family = _family(self._model)
         self._id = f"open_clip:{self.name}@{_weights_hash(self._model)[:12]}/{self._preprocessing()}"
         self._model.to(self.device)
+        self._dimension = 0
         self._dimension = int(self.encode_texts([""]).shape[1])
 
     @property
@@ -118,34 +118,24 @@ class OpenClipEncoder:
         return _PRESETS.get(self._family)
 
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
-        """(n_texts, dimension) float32 unit rows; what exceeds the model's context length is cut off.
+        """(n_texts, dimension) float32 unit rows; what exceeds the model's context length is cut off."""
+        lower = self._family.startswith("siglip")
 
-        Raises:
-            InvalidOption: one string was given where a list of them is due.
-            QueryError: a text holds bytes that are no letters.
-        """
-        lowered = texts_of(texts)
-        if self._family.startswith("siglip"):
-            lowered = [text.lower() for text in lowered]
-        rows = []
-        for batch in batched(lowered, self.batch_size):
+        def encode(batch: list[str]) -> FloatArray:
             with _TOKENIZING:
                 tokens = self._tokenizer(batch)
-            rows.append(self._run(self._model.encode_text, tokens))
-        return np.concatenate(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
+            return self._run(self._model.encode_text, tokens)
+
+        listed = [text.lower() if lower else text for text in texts_of(texts)]
+        return encode_in_batches(listed, self.batch_size, encode, self._dimension)
 
     def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
-        """(n_images, dimension) float32 unit rows; pictures are opened one by one, batch by batch.
-
-        Raises:
-            ImageError: a picture cannot be read.
-            InvalidOption: one picture was given where a list of them is due.
-        """
-        size = self.batch_size if batch_size is None else batch_size
-        check_count("batch_size", size)
+        """(n_images, dimension) float32 unit rows; pictures are opened one by one, batch by batch."""
         pixels = (self._preprocess(load_image(image)) for image in pictures_of(images))
-        rows = [self._run(self._model.encode_image, torch.stack(batch)) for batch in batched(pixels, size)]
-        return np.concatenate(rows) if rows else np.empty((0, self.dimension), dtype=np.float32)
+        size = self.batch_size if batch_size is None else batch_size
+        return encode_in_batches(
+            pixels, size, lambda batch: self._run(self._model.encode_image, torch.stack(batch)), self._dimension
+        )
 
     def __repr__(self) -> str:
         return f"OpenClipEncoder({self.encoder_id!r}, device={self.device!r}, precision={self.precision!r})"
@@ -155,8 +145,7 @@ class OpenClipEncoder:
         dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[self.precision]
         with torch.inference_mode(), torch.autocast(kind, dtype=dtype, enabled=self.precision != "fp32"):
             vectors = tower(batch.to(self.device))
-            unit = torch.nn.functional.normalize(vectors.float(), dim=-1)
-        return np.asarray(unit.cpu().numpy(), dtype=np.float32)
+        return np.asarray(vectors.float().cpu().numpy(), dtype=np.float32)
 
     def _preprocessing(self) -> str:
         facts = {

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Union, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lcse_plugins.encoders.batches import batched
 from lcse_plugins.errors import EncoderError, UnknownEncoder
-from lcse_plugins.scoring.arguments import is_whole, texts_of
+from lcse_plugins.scoring.arguments import check_count, is_whole, texts_of
 from lcse_plugins.scoring.config import DEFAULT_TEMPLATES, ScoringConfig
 
 if TYPE_CHECKING:
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 
     from lcse_plugins.scoring.calibration import Calibration
 
-__all__ = ["CheckedEncoder", "Encoder", "FloatArray", "ImageSource", "checked", "concept_vectors"]
+__all__ = ["CheckedEncoder", "Encoder", "FloatArray", "ImageSource", "checked", "concept_vectors", "encode_in_batches"]
 
 FloatArray: TypeAlias = NDArray[np.float32]
 ImageSource: TypeAlias = Union[str, Path, bytes, "Image"]
 """A picture: a path, the bytes of a file, or an opened PIL image."""
+
+Item = TypeVar("Item")
 
 UNIT_TOLERANCE = 1e-3
 """Rows this close to length one are taken as they are."""
@@ -64,22 +67,8 @@ class CheckedEncoder:
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
+        self.encoder_id, self.dimension, self.calibration = encoder.encoder_id, encoder.dimension, encoder.calibration
         self._warned = False
-
-    @property
-    def encoder_id(self) -> str:
-        """Identity of model, weights and preprocessing."""
-        return self.encoder.encoder_id
-
-    @property
-    def dimension(self) -> int:
-        """Length of the vectors."""
-        return self.encoder.dimension
-
-    @property
-    def calibration(self) -> Calibration | None:
-        """The encoder's preset, or None."""
-        return self.encoder.calibration
 
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
         """(n_texts, dimension) finite float32 unit rows; EncoderError where the encoder gives something else."""
@@ -90,14 +79,14 @@ class CheckedEncoder:
         """(n_images, dimension) finite float32 unit rows; EncoderError where the encoder gives something else."""
         taken = 0
 
-        def counted(images: Iterable[ImageSource]) -> Iterator[ImageSource]:
+        def counted() -> Iterator[ImageSource]:
             nonlocal taken
             for taken, image in enumerate(images, start=1):  # noqa: B007  (read after the loop)
                 yield image
 
-        sized = isinstance(images, Sized)
-        rows = self.encoder.encode_images(images if sized else counted(images), batch_size=batch_size)
-        return self._rows(rows, len(images) if isinstance(images, Sized) else taken, "images")
+        given = images if isinstance(images, Sized) else counted()
+        rows = self.encoder.encode_images(given, batch_size=batch_size)
+        return self._rows(rows, len(given) if isinstance(given, Sized) else taken, "images")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "encoder":  # asked for by copy and pickle before there is an encoder
@@ -155,6 +144,19 @@ def checked(encoder: Encoder) -> Encoder:
     if not is_whole(encoder.dimension) or encoder.dimension < 1:
         raise EncoderError(f"dimension of encoder {encoder.encoder_id!r} is a number, not {encoder.dimension!r}")
     return CheckedEncoder(encoder)
+
+
+def encode_in_batches(
+    items: Iterable[Item], size: int, encode: Callable[[list[Item]], FloatArray], dimension: int
+) -> FloatArray:
+    """(n_items, dimension) float32 unit rows, of so many items at a time; no more are drawn than a batch needs."""
+    check_count("batch_size", size)
+    rows = [encode(batch) for batch in batched(items, size)]
+    if not rows:
+        return np.empty((0, dimension), dtype=np.float32)
+    table = np.concatenate(rows)
+    lengths = np.linalg.norm(table.astype(np.float64), axis=1, keepdims=True)
+    return np.asarray(table / lengths, dtype=np.float32)
 
 
 def concept_vectors(

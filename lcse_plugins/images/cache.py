@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -63,21 +63,17 @@ class ImageVectorCache:
         """The (d,) vector of the picture at each location, in order; for one that cannot be had, its error.
 
         A URL once fetched is taken to show the same picture as long as its vector is kept. Files are read each time.
-
-        Raises:
-            EncoderError: the encoder gave vectors that cannot be used.
-            InvalidOption: one location was given where a list of them is due.
         """
-        listed = list(pictures_of(locations, name="locations"))
-        urls = dict.fromkeys(place for place in listed if isinstance(place, str) and is_web_url(place))
-        found: dict[str, FloatArray | ImageError] = {**self._kept.known(urls if access.allow_urls else ())}
-        new = [url for url in urls if url not in found]
-        read = self._vectors([*new, *(place for place in listed if not _among(place, urls))], access)
-        for url in new:
-            found[url] = vector = next(read)
-            if not isinstance(vector, ImageError):
-                self._kept.keep({url: vector})
-        return [found[str(place)] if _among(place, urls) else next(read) for place in listed]
+        listed = [(place if isinstance(place, Hashable) else id(place), place) for place in pictures_of(locations)]
+        places = dict(listed)
+        urls = [place for place in places.values() if isinstance(place, str) and is_web_url(place)]
+        found: dict[Any, FloatArray | ImageError] = {**self._kept.known(urls if access.allow_urls else ())}
+        new = {key: place for key, place in places.items() if key not in found}
+        for key, vector in zip(new, self._vectors(list(new.values()), access), strict=True):
+            found[key] = vector
+            if key in urls and not isinstance(vector, ImageError):
+                self._kept.keep({key: vector})
+        return [found[key] for key, _ in listed]
 
     def _vectors(self, places: Sequence[ImageLocation], access: ImageAccess) -> Iterator[FloatArray | ImageError]:
         """The vector of each picture, or its error, which names where the picture is."""
@@ -104,10 +100,6 @@ class ImageVectorCache:
                 elif rows is not None:
                     found[key] = rows
         return found
-
-
-def _among(place: object, urls: dict[str, None]) -> bool:
-    return isinstance(place, str) and place in urls
 
 
 def _opened(picture: bytes) -> Image | ImageError:

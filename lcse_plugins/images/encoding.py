@@ -27,14 +27,6 @@ def encode_files(
 
     Pictures are decoded in threads ahead of the encoder, no more than a few at once and large ones smaller, so that a
     folder of any size takes the same memory.
-
-    Args:
-        encoder: What makes the vectors.
-        paths: Files, as `scan_folder` gives them: errors among them are handed on.
-        batch_size: Files taken before their vectors are given out.
-
-    Raises:
-        EncoderError: the encoder gave vectors that cannot be used.
     """
     check_count("batch_size", batch_size)
     for path, found in encode_stream(checked(encoder), map_ahead(_load, paths), batch_size=batch_size):
@@ -51,14 +43,8 @@ def encode_stream(
 ) -> Iterator[tuple[Key, FloatArray | ImageError | None]]:
     """Each key with the (n_views, d) vectors of its picture, in order; an error or None in its place is handed on.
 
-    Args:
-        encoder: What makes the vectors.
-        pictures: Drawn one by one while the encoder works.
-        batch_size: Pictures taken before their vectors are given out.
-        views: What of a picture is encoded, as many views of each; by default the picture itself.
-
-    Raises:
-        EncoderError: the encoder gave other than one vector for each view, or did not take all pictures.
+    Pictures are drawn one by one while the encoder works. `views` says what of a picture is encoded, as many views of
+    each; by default the picture itself.
     """
     waiting = iter(pictures)
     while True:

@@ -12,18 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url
+from lcse_plugins.errors import ImageError
+from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation, is_web_url, resolve_path
 from lcse_plugins.images.reading import picture_suffixes
 
-__all__ = [
-    "FILE_KEYS",
-    "IMAGE_KEYS",
-    "find_picture",
-    "holds_picture",
-    "named_picture",
-    "picture_in",
-    "place_in",
-]
+__all__ = ["FILE_KEYS", "IMAGE_KEYS", "find_picture", "holds_picture", "named_picture", "picture_in", "place_in"]
 
 IMAGE_KEYS = ("image_path", "img_path", "image_url", "image", "image_base64", "base64", "b64")
 """Keys whose value is taken as a picture whatever it looks like."""
@@ -35,7 +28,6 @@ _BASE64_KEYS = frozenset({"image_base64", "base64", "b64"})
 _BASE64_STARTS = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR")  # JPEG, PNG, GIF, WebP; Chroma's `add_images` writes these
 _DATA_URI = re.compile(r"data:[^\s,]*,")
 _PICTURE_SUFFIXES = frozenset(".avif .bmp .gif .heic .heif .jpeg .jpg .jxl .png .svg .tif .tiff .webp".split())
-_FIRST_BYTES = re.compile(rb"\xff\xd8\xff|\x89PNG|GIF8|RIFF....WEBP|BM|II\*\0|MM\0\*|....ftyp(hei|hev|mif|avi)", re.S)
 
 
 def picture_in(record: Mapping[str, Any]) -> ImageLocation | None:
@@ -52,16 +44,12 @@ def find_picture(
     """The picture that a record, or the text beside it, stands for; None for none.
 
     Of several places the first that can be read is taken: bytes, base64, a file that is there, a URL if those are
-    fetched. If none can be read it is the first named, so that reading it tells what is wrong. A file whose name has no
-    suffix counts when it begins as pictures do.
+    fetched. If none can be read it is the first named, so that reading it tells what is wrong.
     """
     beside = named_picture(text)
     named = [*_named_in(record), *([] if beside is None else [beside])]
-    if len(named) == 1:
-        return named[0]
-    if not named:
-        values: list[Any] = [*(record.get(key) for key in FILE_KEYS), text]
-        return next((value for value in values if _is_unmarked_picture(value, access)), None)
+    if len(named) < 2:
+        return named[0] if named else None
     return next((place for place in named if _is_there(place, access)), named[0])
 
 
@@ -117,27 +105,7 @@ def _is_there(place: ImageLocation, access: ImageAccess) -> bool:
         return True
     if isinstance(place, str) and is_web_url(place):
         return access.allow_urls
-    return _file_at(place, access) is not None
-
-
-def _is_unmarked_picture(value: object, access: ImageAccess) -> bool:
-    if not isinstance(value, str | Path) or not value or len(str(value)) > 4096 or os.path.splitext(value)[1]:
-        return False
-    path = _file_at(value, access)
-    if path is None:
-        return False
     try:
-        with open(path, "rb") as stream:
-            return _FIRST_BYTES.match(stream.read(12)) is not None
-    except OSError:
+        return resolve_path(place, access).is_file()
+    except (ImageError, OSError, ValueError):
         return False
-
-
-def _file_at(place: str | Path, access: ImageAccess) -> Path | None:
-    """The file at a path, if it is a regular one that may be read."""
-    try:
-        folder = Path(access.root or "").resolve()
-        path = (folder / place).resolve()
-        return path if path.is_file() and (access.root is None or path.is_relative_to(folder)) else None
-    except (OSError, ValueError, RuntimeError):  # a name too long, with a NUL, or a loop of links
-        return None

@@ -22,7 +22,10 @@ from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.images.reading import open_regular, reason_of
 from lcse_plugins.scoring.arguments import pictures_of
 
-__all__ = ["DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "location_name", "read_image", "read_images"]
+__all__ = [
+    "DEFAULT_ACCESS", "ImageAccess", "ImageLocation", "is_web_url", "location_name", "read_image", "read_images",
+    "resolve_path",
+]  # fmt: skip
 
 ImageLocation: TypeAlias = str | Path | bytes
 """Where a picture is: a path, a `file:`, `data:`, `http:` or `https:` URL, or its bytes themselves."""
@@ -66,11 +69,7 @@ DEFAULT_ACCESS = ImageAccess()
 
 
 def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS) -> bytes:
-    """The bytes of one picture, undecoded.
-
-    Raises:
-        ImageError: it is not there, not allowed, too large or too slow.
-    """
+    """The bytes of one picture, undecoded."""
     if isinstance(location, bytes):
         return _checked_size(location, location_name(location), access)
     if not isinstance(location, str | Path):
@@ -80,9 +79,7 @@ def read_image(location: ImageLocation, *, access: ImageAccess = DEFAULT_ACCESS)
     scheme = found[1].lower() if found else None
     match scheme:
         case "http" | "https":
-            from lcse_plugins.images.fetch import fetch_image
-
-            return _checked_size(fetch_image(str(location), access=access), location_name(location), access)
+            return _from_url(str(location), access)
         case "data":
             return _from_data_uri(str(location), access)
         case "file":
@@ -121,11 +118,7 @@ def location_name(location: ImageLocation) -> str:
 def read_images(
     locations: Iterable[ImageLocation], *, access: ImageAccess = DEFAULT_ACCESS
 ) -> Iterator[bytes | ImageError]:
-    """The bytes of each picture in order, at most eight read ahead; one that cannot be had comes as its error.
-
-    Raises:
-        InvalidOption: one location was given where a list of them is due.
-    """
+    """The bytes of each picture in order, at most eight read ahead; one that cannot be had comes as its error."""
 
     def read(location: ImageLocation) -> bytes | ImageError:
         try:
@@ -136,19 +129,42 @@ def read_images(
     return map_ahead(read, pictures_of(locations, name="locations"), workers=4)
 
 
-def _from_path(path: str | Path, access: ImageAccess) -> bytes:
+def _from_url(url: str, access: ImageAccess) -> bytes:
+    name = location_name(url)
+    if not access.allow_urls:
+        raise ImageError(name, "URLs are not fetched; set allow_urls=True to allow it")
+    try:
+        if access.fetch is not None:
+            return _checked_size(bytes(access.fetch(url)), name, access)
+        from lcse_plugins.images.fetch import fetch_url
+
+        return _checked_size(fetch_url(url, access), name, access)
+    except ImageError as error:
+        raise ImageError(name, error.reason) from error
+    except Exception as error:  # a user's fetch may raise anything, http.client half a dozen kinds
+        raise ImageError(name, f"cannot be fetched ({reason_of(error).splitlines()[0]})") from error
+
+
+def resolve_path(path: str | Path, access: ImageAccess) -> Path:
+    """Where a path leads, links resolved; ImageError where that is outside the folder pictures may be read from."""
     try:
         folder = Path(access.root or "").resolve()
         resolved = (folder / path).resolve()
-        if access.root is not None and not resolved.is_relative_to(folder):
-            raise ImageError(path, f"lies outside the folder pictures may be read from, {access.root}")
-        # A link put in place after `resolve` is not followed.
-        with open_regular(resolved, max_bytes=access.max_bytes, follow=False) as stream:
-            return _checked_size(stream.read(access.max_bytes + 1), str(path), access)
-    except ImageError as error:
-        raise ImageError(path, error.reason) from error
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a loop of links, before Python 3.13
         raise ImageError(path, f"cannot be read ({reason_of(error)})") from error
+    if access.root is not None and not resolved.is_relative_to(folder):
+        raise ImageError(path, f"lies outside the folder pictures may be read from, {access.root}")
+    return resolved
+
+
+def _from_path(path: str | Path, access: ImageAccess) -> bytes:
+    try:
+        # A link put in place after the path was resolved is not followed.
+        with open_regular(resolve_path(path, access), max_bytes=access.max_bytes, follow=False) as stream:
+            return _checked_size(stream.read(access.max_bytes + 1), str(path), access)
+    except (ImageError, OSError) as error:
+        reason = error.reason if isinstance(error, ImageError) else f"cannot be read ({reason_of(error)})"
+        raise ImageError(path, reason) from error
 
 
 def _path_of_url(url: str) -> str:

@@ -27,13 +27,6 @@ def scan_folder(folder: str | Path, *, passed_over: Counter[str] | None = None) 
 
     Files of a folder come first, then its sub-folders, each in the order of their names. Hidden files and folders are
     left out; links to files are followed, links to folders are not, so the scan always ends.
-
-    Args:
-        folder: Where to begin.
-        passed_over: Counts, by suffix, the pictures of formats that cannot be read here; see `passed_over_note`.
-
-    Raises:
-        ImageError: the folder itself cannot be listed.
     """
     suffixes, unlisted = picture_suffixes(), list[ImageError]()
 

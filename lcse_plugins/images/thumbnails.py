@@ -20,17 +20,7 @@ QUALITY = 85
 def jpeg_thumbnail(source: ImageSource, *, max_side: int = 768, max_bytes: int | None = None) -> bytes | None:
     """The picture as a JPEG file whose longer side is at most `max_side`; upright, without metadata.
 
-    Args:
-        source: A path, the bytes of a file, or a PIL image, which is not changed.
-        max_side: Pixels of the longer side; smaller pictures keep their size.
-        max_bytes: Shrink further, by halves, until the file is no larger than this.
-
-    Returns:
-        The file, or None when even a picture of `SMALLEST_SIDE` pixels would be larger than `max_bytes`.
-
-    Raises:
-        ImageError: the picture cannot be read.
-        InvalidOption: `max_side` is too small.
+    It shrinks further, by halves, until the file has at most `max_bytes`; None if even `SMALLEST_SIDE` pixels are more.
     """
     if max_side < SMALLEST_SIDE:
         raise InvalidOption(f"max_side is at least {SMALLEST_SIDE} pixels, not {max_side}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -34,15 +33,10 @@ CHECKED_WHOLE = 128 * 1024 * 1024
 
 def cache_place(folders: str | Path | Sequence[str | Path], encoder: Encoder | str) -> Path:
     """Where the index of some folders goes when nobody says where: into the user's cache folder."""
-    if sys.platform == "win32":
-        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        cache = Path.home() / "Library" / "Caches"
-    else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
     found = resolved_folders(folders)
     told = "\n".join([load_encoder(encoder).encoder_id, *sorted(map(str, found))])
-    return cache / "lcse" / f"{found[0].name or 'root'}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
+    return Path(cache) / "lcse" / f"{found[0].name or 'root'}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
 
 
 class ImageIndex(VectorPool):
@@ -194,11 +188,7 @@ class ImageIndex(VectorPool):
         return self._regional.part(positions, candidates=[self.candidate(position) for position in positions])
 
     def position(self, picture: str | Path) -> int:
-        """Where a picture stands, by its id or its path.
-
-        Raises:
-            ImageError: it is not in the index, or has no vector there.
-        """
+        """Where a picture stands, by its id or its path."""
         path = Path(picture)
         places: list[str | Path] = [str(picture), *(folder / path for folder in self.folders)]
         with suppress(OSError, RuntimeError, ValueError):  # RuntimeError: a loop of links, before Python 3.13
@@ -249,18 +239,16 @@ def _moment(given: date | str | None, *, end: bool) -> datetime:
     """The first or last moment of what was given."""
     if given is None:
         return datetime.max if end else datetime.min
+    if isinstance(given, str):
+        written = given.strip()
+        try:
+            if len(written) == 4:
+                written += "-12" if end else "-01"
+            if len(written) == 7:
+                written += f"-{monthrange(int(written[:4]), int(written[5:]))[1] if end else 1:02}"
+            given = date.fromisoformat(written) if len(written) == 10 else datetime.fromisoformat(written)
+        except (ValueError, IndexError) as error:
+            raise InvalidOption(f"a date is written as 2024, 2024-05 or 2024-05-01, not {given!r}") from error
     if isinstance(given, datetime):
         return given.replace(tzinfo=None)
-    if isinstance(given, date):
-        return datetime.combine(given, time.max if end else time.min)
-    text = given.strip()
-    try:
-        if len(text) == 4:
-            text += "-12-31" if end else "-01-01"
-        elif len(text) == 7:
-            text += f"-{monthrange(int(text[:4]), int(text[5:]))[1]}" if end else "-01"
-        if len(text) == 10:
-            return datetime.combine(date.fromisoformat(text), time.max if end else time.min)
-        return datetime.fromisoformat(text).replace(tzinfo=None)
-    except (ValueError, IndexError) as error:
-        raise InvalidOption(f"a date is written as 2024, 2024-05 or 2024-05-01, not {given!r}") from error
+    return datetime.combine(given, time.max if end else time.min)

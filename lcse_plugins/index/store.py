@@ -100,7 +100,10 @@ class IndexMeta(NamedTuple):
         meta = cls(
             **{**facts, "folders": tuple(map(Path, facts["folders"]))}, scale=None if scale is None else (*scale,)
         )
-        if min(meta.dimension, meta.views, len(meta.folders)) < 1 or not np.isfinite(meta.scale or 0.0).all():
+        if (
+            min(meta.dimension, meta.views, len(meta.folders), meta.generation + 1) < 1
+            or not np.isfinite(meta.scale or 0.0).all()
+        ):
             raise ValueError("its numbers make no vectors")
         return meta
 
@@ -120,11 +123,7 @@ def is_index(path: str | Path) -> bool:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold the right to write the index at a path; it ends with the process, however that ends.
-
-    Raises:
-        IndexFileError: another process holds it, someone else's files are there, or nothing can be written there.
-    """
+    """Hold the right to write the index at a path, alone; it ends with the process, however that ends."""
     if path.is_file():
         raise IndexFileError(f"an index cannot be written at {path}: it is a file; give the index a folder of its own")
     if path.is_dir() and not is_index(path):
@@ -165,13 +164,8 @@ def create_index(path: Path, meta: IndexMeta) -> None:
 class IndexStore:
     """An index's files, opened; use it as a context manager.
 
-    Args:
-        path: Where the index is.
-        mend: Whether a file of vectors that is missing or too short is taken as damage of single pictures; else such an
-            index is refused. Only for the one who may write.
-
-    Raises:
-        IndexFileError: there is no index, or its files are damaged.
+    With `mend`, for the one who may write, vectors that are missing are damage of single pictures; else the index is
+    refused.
     """
 
     def __init__(self, path: Path, *, mend: bool = False) -> None:
@@ -219,12 +213,7 @@ class IndexStore:
         return np.memmap(self._rows_path, np.float32, "r", shape=shape) if shape[0] else np.empty(shape, np.float32)
 
     def save(self, batch: Iterable[tuple[FileRecord, FloatArray | None]]) -> None:
-        """Write a batch of pictures so that it is in the index wholly or not at all.
-
-        Args:
-            batch: Records, each with the (n_views, dimension) vectors it is to have, or None where it keeps its row or
-                has none.
-        """
+        """Write a batch wholly or not at all: records with vectors, or None where one keeps its row or has none."""
         written, table = list[FileRecord](), list[FloatArray]()
         for record, views in batch:
             if views is not None:

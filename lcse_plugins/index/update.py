@@ -101,12 +101,7 @@ def update_index(
 
 
 def resolved_folders(folders: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Where folders of pictures are, links resolved; one that lies in another is left out.
-
-    Raises:
-        ImageError: one is a loop of links, or its path cannot be written down.
-        InvalidOption: none was given.
-    """
+    """Where folders of pictures are, links resolved; one that lies in another is left out."""
     given = [folders] if isinstance(folders, str | Path) else list(folders)
     if not given:
         raise InvalidOption("give at least one folder of pictures")
@@ -123,11 +118,7 @@ def resolved_folders(folders: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def check_encoder(store: IndexStore, encoder: Encoder) -> None:
-    """Refuse to mix the vectors of two encoders.
-
-    Raises:
-        IndexFileError: the index was made with another encoder.
-    """
+    """Refuse to mix the vectors of two encoders."""
     meta = store.meta
     if (meta.encoder_id, meta.dimension) != (encoder.encoder_id, encoder.dimension):
         raise IndexFileError(
@@ -158,35 +149,15 @@ def _check_not_empty(folders: Sequence[Path], place: Path) -> None:
 
 
 def _merged(store: IndexStore, given: Sequence[Path]) -> tuple[Path, ...]:
-    """The index's folders with the given ones among them; one that is gone may have moved to one of them.
-
-    Raises:
-        IndexFileError: a folder of the index is not among the given ones, and has not moved there.
-    """
-    merged, new = list(store.meta.folders), [folder for folder in given if folder not in store.meta.folders]
-    for number, folder in enumerate(store.meta.folders):
-        if folder in given:
-            continue
-        known = [record for record in store.records.values() if record.folder == number and record.row is not None]
-        moved = [place for place in new if not known or any(_is_same(record, place) for record in known)]
-        if folder.is_dir() or not moved:
+    """The index's folders, and those of the given ones that are new; all of the index's must be given."""
+    for folder in store.meta.folders:
+        if folder not in given:
             where = "" if folder.is_dir() else ", which is not there"
             raise IndexFileError(
                 f"the index {store.path} is of {folder}{where}, not of {' or '.join(map(str, given))}; "
                 f"name {folder} too, see whether a disk is not mounted, or choose another place"
             )
-        merged[number] = moved[0]
-        new.remove(moved[0])
-    return (*merged, *new)
-
-
-def _is_same(record: FileRecord, folder: Path) -> bool:
-    """Whether a picture is found at its path in another folder."""
-    try:
-        path = folder / record.path
-        return path.stat().st_size == record.size and content_hash(path) == record.sha256
-    except (OSError, ImageError):
-        return False
+    return tuple(dict.fromkeys((*store.meta.folders, *given)))
 
 
 class _Update:

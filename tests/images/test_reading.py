@@ -13,10 +13,8 @@ import pytest
 from PIL import Image
 
 from lcse_plugins.errors import ImageError
-from lcse_plugins.images.reading import (
-    load_image,
-    load_photograph,
-)
+from lcse_plugins.images.reading import load_image, load_photograph
+from tests.images.test_scan import run_python
 
 
 def encoded(image: Image.Image, format: str, **options: object) -> bytes:
@@ -68,21 +66,16 @@ def test_exif_orientation_is_applied_once(format: str, orientation: int) -> None
     np.testing.assert_array_equal(load_image(loaded), loaded)  # as an encoder does with what was loaded before
 
 
-def test_sixteen_bit_grey_is_scaled_not_clipped() -> None:
+def test_deep_grey_is_scaled_not_clipped() -> None:
     ramp = np.tile(np.linspace(0, 65535, 256).astype(np.uint16), (4, 1))
     expected = np.rint(ramp / 257).astype(np.uint8)
     for image in (Image.fromarray(ramp), Image.fromarray(ramp.astype(np.int32))):
         for source in (image, encoded(image, "TIFF")):
             np.testing.assert_array_equal(np.asarray(load_image(source))[..., 0], expected)
-    np.testing.assert_array_equal(np.asarray(load_image(encoded(Image.fromarray(ramp), "PNG")))[..., 1], expected)
-
-
-def test_float_pictures_are_stretched_to_the_full_range() -> None:
     values = np.tile(np.linspace(-3.0, 7.0, 256, dtype=np.float32), (4, 1))
-    loaded = np.asarray(load_image(encoded(Image.fromarray(values), "TIFF")))
-    np.testing.assert_array_equal(loaded[0, :, 2], np.arange(256))
-    flat = load_image(Image.new("F", (3, 3), float("nan")))
-    assert flat.getpixel((0, 0)) == (0, 0, 0)
+    stretched = np.asarray(load_image(encoded(Image.fromarray(values), "TIFF")))
+    np.testing.assert_array_equal(stretched[0, :, 2], np.arange(256))
+    assert load_image(Image.new("F", (3, 3), float("nan"))).getpixel((0, 0)) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
@@ -211,6 +204,14 @@ def test_a_tile_larger_than_any_picture_is_refused_before_decoding() -> None:
         load_image(tiled_tiff(46_000))
 
 
+def with_exif(data: bytes) -> bytes:
+    """A small PNG with this in its EXIF chunk."""
+    png = encoded(picture(), "PNG")
+    chunk = struct.pack(">I", len(data)) + b"eXIf" + data + struct.pack(">I", zlib.crc32(b"eXIf" + data))
+    place = png.index(b"IDAT") - 4
+    return png[:place] + chunk + png[place:]
+
+
 def many_scans(count: int) -> bytes:
     """A progressive JPEG that repeats its last scan."""
     data = encoded(picture(200, 150), "JPEG", progressive=True)
@@ -223,8 +224,30 @@ def test_a_jpeg_of_very_many_scans_is_refused_before_decoding(tmp_path: Path) ->
     path = tmp_path / "scans.jpg"
     path.write_bytes(many_scans(1000))
     for source in (path, path.read_bytes()):
-        with pytest.raises(ImageError, match="scans are too many"):
+        with pytest.raises(ImageError, match="more than 100 scans"):
             load_image(source)
+
+
+def test_a_video_behind_a_photograph_is_not_counted_as_scans() -> None:
+    video = np.random.default_rng(0).bytes(10_000_000)  # 150 times what looks like the beginning of a scan
+    assert load_image(encoded(picture(), "JPEG") + video).size == (40, 30)
+
+
+def test_a_very_wide_picture_is_made_smaller_too() -> None:
+    assert load_image(Image.new("RGB", (8000, 1200))).size == (4000, 600)
+    with pytest.raises(ImageError, match="too many on a side; at most 65,535"):
+        load_image(Image.new("L", (70_000, 2)))
+
+
+def test_the_limit_of_memory_can_be_set(tmp_path: Path) -> None:
+    path = tmp_path / "large.webp"
+    path.write_bytes(encoded(Image.new("RGB", (4500, 4500)), "WEBP"))
+    with pytest.raises(
+        ImageError, match=r"at most 20,000,000 of WEBP are decoded \(LCSE_PICTURE_MEMORY sets the limit"
+    ):
+        load_image(path)
+    load = "import sys; from lcse_plugins.images.reading import load_image; print(load_image(sys.argv[1]).size)"
+    assert run_python(load, path, LCSE_PICTURE_MEMORY="400") == "(1125, 1125)\n"
 
 
 def test_heic_photographs_load(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import textwrap
+import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import date, datetime
 from pathlib import Path
@@ -24,9 +25,12 @@ from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import ImageError, IndexFileError, InvalidCandidate, InvalidOption
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.index import ImageIndex, cache_place, is_index
+from lcse_plugins.index.store import exclusive
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.calibration import Calibration
+from tests.images.test_scan import run_python
 
+ROOT = Path(__file__).parents[2]
 COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
 
 
@@ -76,6 +80,13 @@ def encoder() -> ColourEncoder:
     return ColourEncoder()
 
 
+@pytest.fixture
+def out(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> Path:
+    """The index of the photographs."""
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    return tmp_path / "idx"
+
+
 def vectors_file(index: Path) -> Path:
     (path,) = index.glob("vectors-*.bin")
     return path
@@ -90,42 +101,30 @@ def assert_same(one: ImageIndex, other: ImageIndex) -> None:
 def test_an_index_holds_one_vector_per_picture(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     calls: list[tuple[int, int]] = []
     report = ImageIndex.build(
-        photos,
-        tmp_path / "idx",
-        encoder=encoder,
-        batch_size=5,
-        progress=lambda done, total: calls.append((done, total)),
+        photos, tmp_path / "idx", encoder=encoder, batch_size=5, progress=lambda *call: calls.append(call)
     )
     assert (report.added, report.updated, report.removed, report.unchanged, report.broken) == (23, 0, 0, 0, ())
     assert calls == [(n, 23) for n in (0, 5, 10, 15, 20, 23)]
     index = ImageIndex.open(tmp_path / "idx", encoder=encoder)
-    assert len(index) == 23
     assert list(index.ids) == sorted(p.relative_to(photos).as_posix() for p in photos.rglob("*.png"))
     assert index.paths == tuple(photos / name for name in index.ids)
     assert isinstance(index.vectors, np.memmap)
-    assert index.vectors.dtype == np.float32
-    assert index.encoder_id == "colours-1"
     np.testing.assert_array_equal(index.vectors, encoder.encode_images(index.paths))
     candidate = index.candidate(7)
     assert (candidate.id, candidate.payload) == (index.ids[7], index.paths[7])
     np.testing.assert_array_equal(candidate.vector, index.vectors[7])
-    index.verify()
 
 
-def test_a_second_run_encodes_nothing(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    before = vectors_file(tmp_path / "idx").read_bytes()
+def test_a_second_run_encodes_nothing(photos: Path, out: Path) -> None:
+    before = vectors_file(out).read_bytes()
     os.utime(photos / "00.png")  # touched, not changed
     again = ColourEncoder()
-    report = ImageIndex.build(photos, tmp_path / "idx", encoder=again)
-    assert (report.added, report.updated, report.removed, report.unchanged) == (0, 0, 0, 23)
-    assert again.encoded == 0
-    assert vectors_file(tmp_path / "idx").read_bytes() == before
+    report = ImageIndex.build(photos, out, encoder=again)
+    assert (report.added, report.updated, report.removed, report.unchanged, again.encoded) == (0, 0, 0, 23, 0)
+    assert vectors_file(out).read_bytes() == before
 
 
-def test_new_changed_moved_and_removed_files_are_followed(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    out = tmp_path / "idx"
-    ImageIndex.build(photos, out, encoder=encoder, batch_size=4)
+def test_new_changed_moved_and_removed_files_are_followed(photos: Path, out: Path, tmp_path: Path) -> None:
     held = ImageIndex.open(out)
     snapshot = np.array(held.vectors)
     write_picture(photos / "aaa.png", 100)
@@ -135,12 +134,9 @@ def test_new_changed_moved_and_removed_files_are_followed(photos: Path, tmp_path
     shutil.copy(photos / "00.png", photos / "copy.png")
     again = ColourEncoder()
     report = ImageIndex.build(photos, out, encoder=again, batch_size=4)
-    assert (report.added, report.updated, report.removed, report.unchanged) == (3, 1, 2, 20)
-    assert again.encoded == 2
-    ImageIndex.build(photos, tmp_path / "fresh", encoder=encoder)
-    assert_same(ImageIndex.open(out), ImageIndex.open(tmp_path / "fresh"))
+    assert (report.added, report.updated, report.removed, report.unchanged, again.encoded) == (3, 1, 2, 20, 2)
+    assert_same_as_fresh(photos, tmp_path, again)
     assert vectors_file(out).read_bytes() == vectors_file(tmp_path / "fresh").read_bytes()
-    ImageIndex.open(out).verify()
     np.testing.assert_array_equal(held.vectors, snapshot)  # what was opened before stays as it was
 
 
@@ -198,14 +194,70 @@ def forbid_listing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 def test_a_folder_that_lost_all_its_pictures_leaves_the_index_alone(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder
+    photos: Path, out: Path, encoder: ColourEncoder
 ) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     for path in photos.rglob("*.png"):
         path.unlink()
     with pytest.raises(ImageError, match=r"no picture files .*idx still holds 23 .* mounted.* delete"):
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    assert len(ImageIndex.open(tmp_path / "idx")) == 23
+        ImageIndex.build(photos, out, encoder=encoder)
+    assert len(ImageIndex.open(out)) == 23
+
+
+@pytest.mark.parametrize("event", ["emptied", "indexed"])
+def test_what_happens_between_the_first_look_and_the_lock_is_seen(
+    event: str, photos: Path, out: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk goes away, or another process adds a picture: nothing is removed that is still there."""
+
+    def late(place: Path) -> Any:
+        monkeypatch.undo()
+        if event == "emptied":
+            photos.rename(photos.with_name("away"))
+            photos.mkdir()
+        else:
+            write_picture(photos / "new.png", 100)
+            ImageIndex.build(photos, out, encoder=ColourEncoder())
+        return exclusive(place)
+
+    monkeypatch.setattr("lcse_plugins.index.update.exclusive", late)
+    if event == "emptied":
+        with pytest.raises(ImageError, match="still holds 23"):
+            ImageIndex.build(photos, out, encoder=encoder)
+    else:
+        assert ImageIndex.build(photos, out, encoder=encoder).unchanged == 24
+    assert len(ImageIndex.open(out)) == (23 if event == "emptied" else 24)
+
+
+def test_a_reader_sees_the_index_as_of_one_moment(photos: Path, out: Path) -> None:
+    done = threading.Event()
+
+    def keep_changing() -> None:
+        for n in range(8):
+            write_picture(photos / "a.png", 100 + n)
+            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=5)
+            (photos / "a.png").unlink()
+            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=5)
+        done.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        writing, opened = pool.submit(keep_changing), 0
+        while not done.is_set() and not writing.done():
+            index = ImageIndex.open(out)  # it verifies every vector
+            assert len(index) in (23, 24)
+            opened += 1
+        writing.result()
+    assert opened
+
+
+def test_a_new_index_in_the_place_of_an_old_one_does_not_touch_its_readers(
+    photos: Path, out: Path, encoder: ColourEncoder
+) -> None:
+    reader = ImageIndex.open(out)
+    snapshot = np.array(reader.vectors)
+    (out / "index.sqlite").unlink()
+    shutil.rmtree(photos / "trip")
+    assert ImageIndex.build(photos, out, encoder=encoder).added == 8
+    np.testing.assert_array_equal(reader.vectors, snapshot)
 
 
 def assert_same_as_fresh(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
@@ -213,16 +265,12 @@ def assert_same_as_fresh(photos: Path, tmp_path: Path, encoder: ColourEncoder) -
     assert_same(ImageIndex.open(tmp_path / "idx"), ImageIndex.open(tmp_path / "fresh"))
 
 
-def test_another_encoder_is_refused_and_both_are_named(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+def test_another_encoder_is_refused_and_both_are_named(photos: Path, out: Path) -> None:
     other = ColourEncoder("colours-2")
-    for attempt in (
-        lambda: ImageIndex.open(tmp_path / "idx", encoder=other),
-        lambda: ImageIndex.build(photos, tmp_path / "idx", encoder=other),
-    ):
+    for attempt in (lambda: ImageIndex.open(out, encoder=other), lambda: ImageIndex.build(photos, out, encoder=other)):
         with pytest.raises(IndexFileError, match=r"made with encoder 'colours-1' .* not with 'colours-2'"):
             attempt()
-    assert len(ImageIndex.open(tmp_path / "idx", encoder=encoder)) == 23
+    assert len(ImageIndex.open(out)) == 23
 
 
 def test_newcomers_mistakes_are_told(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
@@ -240,29 +288,34 @@ def test_newcomers_mistakes_are_told(photos: Path, tmp_path: Path, encoder: Colo
     assert not (tmp_path / "idx").exists()
 
 
-def test_an_index_belongs_to_one_folder_but_the_folder_may_move(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder
-) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+def test_an_index_belongs_to_its_folder(photos: Path, out: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     write_picture(tmp_path / "other" / "a.png", 1)
     with pytest.raises(IndexFileError, match=r"is of .*photos, not of .*other"):
-        ImageIndex.build(tmp_path / "other", tmp_path / "idx", encoder=encoder)
-    photos.rename(tmp_path / "moved")
-    report = ImageIndex.build(tmp_path / "moved", tmp_path / "idx", encoder=encoder)
-    assert report.unchanged == 23
-    assert ImageIndex.open(tmp_path / "idx").folders == (tmp_path / "moved",)
+        ImageIndex.build(tmp_path / "other", out, encoder=encoder)
+    photos.rename(tmp_path / "away")
+    with pytest.raises(IndexFileError, match=r"is of .*photos, which is not there, not of .*other.*mounted"):
+        ImageIndex.build(tmp_path / "other", out, encoder=encoder)
+    assert len(ImageIndex.open(out)) == 23
 
 
 def test_a_picture_is_found_by_id_and_by_path(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+    photos: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    index = ImageIndex.open(tmp_path / "idx")
+    index = ImageIndex.open(out)
     monkeypatch.chdir(tmp_path)
-    for name in ("trip/04.png", photos / "trip" / "04.png", "photos/trip/04.png", "photos/../photos/trip/04.png"):
+    (tmp_path / "near").symlink_to(photos / "trip" / "04.png")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for name in (
+        "trip/04.png",
+        photos / "trip" / "04.png",
+        "photos/trip/04.png",
+        "photos/../photos/trip/04.png",
+        "near",
+    ):
         assert index.ids[index.position(name)] == "trip/04.png"
-    with pytest.raises(ImageError, match="not in the index"):
-        index.position("99.png")
+    for name in ("99.png", "loop", "loop/00.png"):
+        with pytest.raises(ImageError, match="not in the index"):
+            index.position(name)
 
 
 def test_the_scorer_searches_an_index(tmp_path: Path, encoder: ColourEncoder) -> None:
@@ -285,24 +338,29 @@ def test_the_scorer_searches_an_index(tmp_path: Path, encoder: ColourEncoder) ->
     assert [index.ids[int(str(result.id))] for result in in_memory] == [result.id for result in ranking]
 
 
-@pytest.mark.parametrize("damage", ["garbage", "empty", "version", "meta"])
-def test_a_damaged_table_is_told(damage: str, photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
-    out = tmp_path / "idx"
-    ImageIndex.build(photos, out, encoder=encoder)
-    table = out / "index.sqlite"
-    if damage == "garbage":
-        table.write_bytes(table.read_bytes()[:4096] + os.urandom(table.stat().st_size - 4096))
-    elif damage == "empty":
-        table.write_bytes(b"")
-    else:
-        statements = {
-            "version": "UPDATE meta SET value = 'lcse-index-0'",
-            "meta": "UPDATE meta SET value = replace(value, '48', '47')",
-        }
-        with closing(sqlite3.connect(table)) as connection, connection:
-            connection.execute(statements[damage])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE meta SET value = 'lcse-index-0'",
+        "UPDATE meta SET value = replace(value, '48', '47')",
+        "UPDATE meta SET value = x'ff' WHERE name = 'facts'",
+        "DELETE FROM meta WHERE name = 'facts'",
+        "UPDATE files SET row = -1 WHERE path = '00.png'",
+        "UPDATE files SET row = NULL WHERE path = '00.png'",
+        "UPDATE files SET path = x'ff' WHERE path = '00.png'",
+        "UPDATE files SET folder = 1 WHERE path = '00.png'",
+        "UPDATE files SET path = '/etc/secret.png' WHERE path = '00.png'",
+        "UPDATE files SET path = 'trip/../../secret.png' WHERE path = '00.png'",
+        "UPDATE files SET path = '' WHERE path = '00.png'",
+    ],
+)
+def test_a_table_that_says_what_it_cannot_is_told_as_damage(
+    statement: str, photos: Path, out: Path, encoder: ColourEncoder
+) -> None:
+    with closing(sqlite3.connect(out / "index.sqlite")) as table, table:
+        table.execute(statement)
     for attempt in (lambda: ImageIndex.open(out), lambda: ImageIndex.build(photos, out, encoder=encoder)):
-        with pytest.raises(IndexFileError, match="of this version" if damage == "version" else "is damaged"):
+        with pytest.raises(IndexFileError, match="of this version" if "-0" in statement else "is damaged"):
             attempt()
 
 
@@ -313,10 +371,6 @@ def flip(path: Path, *positions: int) -> None:
     path.write_bytes(data)
 
 
-def nothing_but_the_start(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: 48 * 4 * 9])
-
-
 def only_nan(path: Path) -> None:
     path.write_bytes(np.full(path.stat().st_size // 4, np.nan, np.float32).tobytes())
 
@@ -325,64 +379,51 @@ def only_nan(path: Path) -> None:
     ("harm", "pictures"),
     [
         (lambda path: flip(path, 48 * 4 * 9 + 3), 1),
-        (nothing_but_the_start, 14),
+        (lambda path: os.truncate(path, 48 * 4 * 9), 14),
         (only_nan, 23),
         (Path.unlink, 23),
     ],
 )
 def test_damaged_vectors_are_never_served_and_the_next_run_mends_them(
-    harm: Callable[[Path], object], pictures: int, photos: Path, tmp_path: Path, encoder: ColourEncoder
+    harm: Callable[[Path], object], pictures: int, photos: Path, out: Path, tmp_path: Path
 ) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    harm(vectors_file(tmp_path / "idx"))
+    harm(vectors_file(out))
     with pytest.raises(IndexFileError, match="is damaged"):
-        ImageIndex.open(tmp_path / "idx")
+        ImageIndex.open(out)
     again = ColourEncoder()
-    report = ImageIndex.build(photos, tmp_path / "idx", encoder=again)
+    report = ImageIndex.build(photos, out, encoder=again)
     assert (report.repaired, report.unchanged, again.encoded) == (pictures, 23 - pictures, pictures)
     assert report.broken == ()
-    assert_same_as_fresh(photos, tmp_path, encoder)
+    assert_same_as_fresh(photos, tmp_path, again)
 
 
 def test_of_a_large_index_the_rows_that_are_returned_are_checked(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+    out: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lcse_plugins.index.image_index.CHECKED_WHOLE", 0)
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     scorer = LogicScorer(encoder)
-    first, *_, last = scorer.search("red and not green", ImageIndex.open(tmp_path / "idx"), limit=23)
-    row = ImageIndex.open(tmp_path / "idx").position(str(first.id))
-    flip(vectors_file(tmp_path / "idx"), 48 * 4 * row)  # the lowest bits: the ranking stays
-    index = ImageIndex.open(tmp_path / "idx")
+    first, *_, last = scorer.search("red and not green", ImageIndex.open(out), limit=23)
+    row = ImageIndex.open(out).position(str(first.id))
+    flip(vectors_file(out), 48 * 4 * row)  # the lowest bits: the ranking stays
+    index = ImageIndex.open(out)
     for query in ("red and not green", "red"):
         with pytest.raises(IndexFileError, match=f"the vectors of {first.id} have changed.*run `lcse index` again"):
             scorer.search(query, index, limit=23)
     with pytest.raises(IndexFileError, match="is damaged"):
         index.part([row])
     assert len(index.part([index.position(str(last.id))])) == 1
-    only_nan(vectors_file(tmp_path / "idx"))
+    only_nan(vectors_file(out))
     with pytest.raises(IndexFileError, match="is damaged"):
-        scorer.search("red and not green", ImageIndex.open(tmp_path / "idx"))
-
-
-@pytest.mark.parametrize("path", ["/etc/secret.png", "trip/../../secret.png", ""])
-def test_a_record_cannot_name_a_file_outside_its_folder(
-    path: str, photos: Path, tmp_path: Path, encoder: ColourEncoder
-) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    with closing(sqlite3.connect(tmp_path / "idx" / "index.sqlite")) as table, table:
-        table.execute("UPDATE files SET path = ? WHERE path = '00.png'", (path,))
-    with pytest.raises(IndexFileError, match="a record of a picture holds what it cannot"):
-        ImageIndex.open(tmp_path / "idx")
+        scorer.search("red and not green", ImageIndex.open(out))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs permissions of POSIX")
 def test_only_the_owner_reads_an_index(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     before = os.umask(0)
     try:
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-        write_picture(photos / "0.png", 100)
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+        for name in ("0.png", "1.png"):
+            write_picture(photos / name, 100)
+            ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     finally:
         os.umask(before)
     assert {oct(path.stat().st_mode & 0o777) for path in (tmp_path / "idx").iterdir()} == {"0o600"}
@@ -400,29 +441,24 @@ def test_several_folders_make_one_index(photos: Path, tmp_path: Path, encoder: C
     np.testing.assert_array_equal(index.vectors, encoder.encode_images(index.paths))
     with pytest.raises(IndexFileError, match=r"is of .*camera, not of .*photos; name .*camera too"):
         ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    (tmp_path / "camera").rename(tmp_path / "moved")
-    report = ImageIndex.build([photos, tmp_path / "moved"], tmp_path / "idx", encoder=encoder)
-    assert (report.unchanged, report.removed) == (24, 0)
 
 
 def test_a_folder_may_be_added_and_an_interruption_leaves_a_sound_index(
-    photos: Path, tmp_path: Path, encoder: ColourEncoder
+    photos: Path, out: Path, tmp_path: Path, encoder: ColourEncoder
 ) -> None:
-    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-    write_pictures(tmp_path / "camera", 10)
+    folders = [write_pictures(tmp_path / "camera", 10), photos]
 
     def interrupt(done: int, total: int) -> None:
         if done == 30:
             raise KeyboardInterrupt
 
-    folders = [tmp_path / "camera", photos]
     with pytest.raises(KeyboardInterrupt):
-        ImageIndex.build(folders, tmp_path / "idx", encoder=encoder, batch_size=10, progress=interrupt)
-    assert len(ImageIndex.open(tmp_path / "idx")) == 30
-    ImageIndex.build(folders, tmp_path / "idx", encoder=encoder)
-    assert len(ImageIndex.open(tmp_path / "idx")) == 33
+        ImageIndex.build(folders, out, encoder=encoder, batch_size=10, progress=interrupt)
+    assert len(ImageIndex.open(out)) == 30
+    ImageIndex.build(folders, out, encoder=encoder)
+    assert len(ImageIndex.open(out)) == 33
     with pytest.raises(InvalidOption, match="at least one folder"):
-        ImageIndex.build([], tmp_path / "idx", encoder=encoder)
+        ImageIndex.build([], out, encoder=encoder)
 
 
 def test_without_a_place_the_index_goes_into_the_cache_folder(
@@ -474,51 +510,14 @@ def test_pictures_are_chosen_by_the_date_they_were_taken(tmp_path: Path, encoder
             index.between(since=wrong)
 
 
-DRIVER = """
-    import os, signal, sys
-    from pathlib import Path
-    sys.path.insert(0, {root!r})
-    from tests.index.test_index import ColourEncoder, write_picture
-    from lcse_plugins.index import ImageIndex
-    photos, out = Path({photos!r}), Path({out!r})
-"""
-
-
-def run_python(photos: Path, out: Path, body: str) -> subprocess.CompletedProcess[str]:
-    driver = textwrap.dedent(DRIVER).format(root=str(Path(__file__).parents[2]), photos=str(photos), out=str(out))
-    code = driver + textwrap.dedent(body)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.faults)])
 def test_killed_at_any_write_the_index_stays_whole(
     every: int, photos: Path, tmp_path: Path, encoder: ColourEncoder
 ) -> None:
     """Kills a first build and an update at every file operation in turn, then looks and resumes."""
-    done = run_python(
-        photos,
-        tmp_path / "idx",
-        """
-        import json
-        from tests.index.kill_storm import kill_first_builds, kill_updates
-
-        def build():
-            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=6)
-
-        def check(complete):
-            index = ImageIndex.open(out)
-            index.verify()
-            if complete:
-                assert index.ids == tuple(sorted(p.relative_to(photos).as_posix() for p in photos.rglob("*.png")))
-                assert (index.vectors == ColourEncoder().encode_images(index.paths)).all()
-                assert len(list(out.glob("vectors-*"))) == 1
-            return len(index)
-
-        first = kill_first_builds(out, build, check, every=EVERY)
-        print(json.dumps([first, kill_updates(photos, out, build, check, every=EVERY)]))
-        """.replace("EVERY", str(every)),
-    )
+    command = [sys.executable, "-m", "tests.index.kill_storm", str(photos), str(tmp_path / "idx"), str(every)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     first, later = json.loads(done.stdout)
     assert first == sorted(first)  # the later the kill, the more was kept
@@ -533,30 +532,28 @@ def test_killed_at_any_write_the_index_stays_whole(
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")
 def test_a_full_disk_is_told_and_costs_nothing(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     """A limit on the size of files stands for the disk: writing beyond it fails as it does on a full one."""
-    limited = """
-        import resource
-        from lcse_plugins.errors import IndexFileError
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, resource.RLIM_INFINITY))
-        try:
-            ImageIndex.build(photos, out, encoder=ColourEncoder(), batch_size=5)
-        except IndexFileError as error:
-            print(error)
-    """
-    for limit in (100, 30_000):
-        told = run_python(photos, tmp_path / "idx", limited.format(limit=limit))
-        assert told.returncode == 0, told.stderr
-        assert "cannot be" in told.stdout or limit == 30_000
-        assert "damaged" not in told.stdout
-    full = len(ImageIndex.open(tmp_path / "idx"))
-    assert full == 23
+
+    def build(limit: int) -> str:
+        code = """
+            import resource, signal, sys
+            sys.path.insert(0, sys.argv[1])
+            from tests.index.test_index import ColourEncoder, ImageIndex, IndexFileError
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+            try:
+                ImageIndex.build(sys.argv[3], sys.argv[4], encoder=ColourEncoder(), batch_size=5)
+            except IndexFileError as error:
+                print(error)
+        """
+        return run_python(code, ROOT, limit, photos, tmp_path / "idx")
+
+    assert "cannot be" in build(100)
+    assert "damaged" not in build(30_000)
+    assert len(ImageIndex.open(tmp_path / "idx")) == 23
     for n in range(200):
         write_picture(photos / "zz" / f"{n}.png", 1000 + n)
-    told = run_python(photos, tmp_path / "idx", limited.format(limit=30_000))
-    assert "cannot be" in told.stdout
-    part = ImageIndex.open(tmp_path / "idx")
-    part.verify()
-    assert full < len(part) < 223
+    assert "cannot be" in build(30_000)
+    assert 23 < len(ImageIndex.open(tmp_path / "idx")) < 223
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     assert_same_as_fresh(photos, tmp_path, encoder)
 
