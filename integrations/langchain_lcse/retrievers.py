@@ -53,7 +53,8 @@ class LogicRetriever(PictureOptions, BaseRetriever):
     fetch_k: OptionalCount = Field(
         default=None,
         description="How many candidates to fetch for each search vector of a query; by default 1,000, or 100 where "
-        "the store gives no vectors back and pictures must be encoded.",
+        "the store gives no vectors back and pictures must be encoded. Qdrant chooses by itself, and shares a number "
+        "that is given among its searches.",
     )
     exact: bool | None = Field(
         default=None,

@@ -261,7 +261,7 @@ class DatabaseSource:
         return {
             **arguments.options,
             "limit": limit,
-            "candidates": max(arguments.fetch_k or FETCHED, limit),
+            "candidates": arguments.fetch_k,
             "exact": arguments.exact,
             "min_truth": arguments.min_truth,
             "query_filter": own_filter(self._vectors.store, arguments.filter).get("filter"),

@@ -132,6 +132,21 @@ def test_a_qdrant_store_is_searched_by_its_own_logic(
     assert found.page_content == "photo number1"
 
 
+def test_qdrant_chooses_how_many_candidates_to_score(search: LogicSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    query = search.query
+
+    def seen(text: Any, **options: Any) -> Any:
+        asked.append(options["candidates"])
+        return query(text, **options)
+
+    monkeypatch.setattr(search, "query", seen)
+    retriever = LogicRetriever(source=search)
+    retriever.invoke(QUERY)
+    retriever.invoke(QUERY, fetch_k=50)
+    assert asked == [None, 50]
+
+
 def test_a_qdrant_stores_own_keys_and_vector_names_hold(scorer: LogicScorer, gallery: list[Candidate]) -> None:
     client = QdrantClient(":memory:")
     client.create_collection("p", {"seen": models.VectorParams(size=64, distance=models.Distance.COSINE)})
