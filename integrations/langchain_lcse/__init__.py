@@ -18,11 +18,10 @@ except ImportError as error:
     raise MissingExtra("langchain_lcse", "langchain") from error
 
 from langchain_lcse.document_compressors import LogicCompressor
-from langchain_lcse.documents import METADATA_KEY
+from langchain_lcse.documents import METADATA_KEY, AddedImages, add_images
 from langchain_lcse.embeddings import EmbeddingEncoder, LcseEmbeddings
 from langchain_lcse.parser_chain import query_parser_chain
 from langchain_lcse.retrievers import LogicRetriever
-from langchain_lcse.stores import AddedImages, add_images
 from langchain_lcse.tools import logic_search_tool
 from lcse_plugins import __version__
 

@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args
 from langchain_core.embeddings import Embeddings
 from PIL.Image import Image
 
-from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.hosts.embedding_encoder import CalibrationChoice, EmbeddingEncoderBase
@@ -19,7 +18,7 @@ from lcse_plugins.hosts.pictures import open_image
 from lcse_plugins.images.keys import find_picture, named_picture
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
 from lcse_plugins.scorer import LogicScorer
-from lcse_plugins.scoring.arguments import check_count, pictures_of, texts_of
+from lcse_plugins.scoring.arguments import check_choice, pictures_of
 from lcse_plugins.scoring.config import Mode
 
 __all__ = ["EmbeddingEncoder", "LcseEmbeddings"]
@@ -40,7 +39,6 @@ class LcseEmbeddings(Embeddings):
         mode: How queries are scored; the scorer's own way by default.
         documents: What page contents are to `embed_documents`: `texts`, or `images`. Then each is the path, URL, data
             URI or base64 of a picture, so that any vector store can be filled with pictures.
-        batch_size: How many are encoded at a time, which bounds memory.
         image_access: What may be read to get a picture.
     """
 
@@ -50,15 +48,11 @@ class LcseEmbeddings(Embeddings):
         *,
         mode: Mode | None = None,
         documents: DocumentKind = "texts",
-        batch_size: int = 32,
         image_access: ImageAccess = DEFAULT_ACCESS,
     ) -> None:
-        if documents not in get_args(DocumentKind):
-            raise InvalidOption(f"documents are {' or '.join(get_args(DocumentKind))}, not {documents!r}")
-        check_count("batch_size", batch_size)
+        check_choice("documents", documents, get_args(DocumentKind))
         self.scorer = LogicScorer.of(scorer, mode=mode)
         self.documents = documents
-        self.batch_size = batch_size
         self.image_access = image_access
         self._told = False
 
@@ -69,7 +63,8 @@ class LcseEmbeddings(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a text."""
-        return self._embed_texts([text])[0]
+        vector: list[float] = self.encoder.encode_texts([text])[0].tolist()
+        return vector
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """The vectors of page contents: of the texts, or of the pictures they name.
@@ -79,37 +74,28 @@ class LcseEmbeddings(Embeddings):
         """
         if self.documents == "images" and texts != ["dummy_text"]:  # langchain-qdrant's, to learn the vectors' length
             try:
-                return self.embed_images([find_picture({}, text, access=self.image_access) or text for text in texts])
+                return self.embed_image([find_picture({}, text, access=self.image_access) or text for text in texts])
             except ImageError as error:
                 hint = "with documents='images' every page content is a picture; add_images takes captions too"
                 raise ImageError(error.source, f"{error.reason}; {hint}") from error
+        rows: list[list[float]] = self.encoder.encode_texts(texts).tolist()
         picture = None if self._told else next((text for text in texts if named_picture(text) is not None), None)
         if picture is not None:
             self._told = True
             logger.warning(
                 "%.60r names a picture and is embedded as a text; use add_images, or documents='images'", picture
             )
-        return self._embed_texts(texts)
+        return rows
 
-    def embed_images(self, images: Sequence[ImageLocation]) -> list[list[float]]:
-        """The vectors of pictures.
+    def embed_image(self, uris: Sequence[ImageLocation]) -> list[list[float]]:
+        """The vectors of pictures: paths, URLs, data URIs or bytes. `Chroma.add_images` calls this.
 
         Raises:
             ImageError: a picture cannot be read.
         """
-        rows: list[list[float]] = []
-        for batch in batched(pictures_of(images), self.batch_size):
-            pictures = (open_image(image, access=self.image_access) for image in batch)
-            rows.extend(self.encoder.encode_images(pictures, batch_size=self.batch_size).tolist())
+        pictures = (open_image(uri, access=self.image_access) for uri in pictures_of(uris))
+        rows: list[list[float]] = self.encoder.encode_images(pictures).tolist()
         return rows
-
-    def embed_image(self, uris: list[str]) -> list[list[float]]:
-        """As `embed_images`, by the name `Chroma.add_images` calls."""
-        return self.embed_images(uris)
-
-    def _embed_texts(self, texts: Sequence[str]) -> list[list[float]]:
-        batches = batched(texts_of(texts), self.batch_size)
-        return [row for batch in batches for row in self.encoder.encode_texts(batch).tolist()]
 
 
 class EmbeddingEncoder(EmbeddingEncoderBase):
@@ -125,23 +111,17 @@ class EmbeddingEncoder(EmbeddingEncoderBase):
         embeddings: Embeds texts and pictures into one space.
         calibration: "clip", "siglip2", or a `Calibration` fitted to these embeddings.
         name: Identity of model and weights; by default its class, model name and checkpoint.
-        batch_size: Pictures embedded at a time.
 
     Raises:
         InvalidOption: the embeddings have no `embed_image`, or there is no such calibration.
     """
 
     def __init__(
-        self,
-        embeddings: Embeddings,
-        *,
-        calibration: CalibrationChoice = "clip",
-        name: str | None = None,
-        batch_size: int = 16,
+        self, embeddings: Embeddings, *, calibration: CalibrationChoice = "clip", name: str | None = None
     ) -> None:
         if not callable(getattr(embeddings, "embed_image", None)):
             raise InvalidOption(f"{type(embeddings).__name__} has no embed_image: it embeds texts only")
-        super().__init__(f"langchain:{name or _model_name(embeddings)}", calibration=calibration, batch_size=batch_size)
+        super().__init__(f"langchain:{name or _model_name(embeddings)}", calibration=calibration)
         self.embeddings = embeddings
 
     def _embed_texts(self, texts: list[str]) -> Any:
@@ -156,6 +136,6 @@ class EmbeddingEncoder(EmbeddingEncoderBase):
 
 
 def _model_name(embeddings: Embeddings) -> str:
-    told = (getattr(embeddings, name, None) for name in ("model_name", "model", "model_id"))
-    parts = [next((name for name in told if isinstance(name, str)), ""), getattr(embeddings, "checkpoint", "")]
+    named = (getattr(embeddings, name, None) for name in ("model_name", "model", "model_id"))
+    parts = [next((name for name in named if isinstance(name, str)), ""), getattr(embeddings, "checkpoint", "")]
     return "/".join([type(embeddings).__name__, *(part for part in parts if isinstance(part, str) and part)])

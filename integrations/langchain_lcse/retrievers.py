@@ -1,29 +1,50 @@
-"""A retriever that obeys *and*, *or* and *not*."""
+"""A retriever that obeys *and*, *or* and *not*, over a vector store, vectors in memory, or a database that scores."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+import logging
+from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
+from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.vectorstores import VectorStore
 from pydantic import ConfigDict, Field, SkipValidation
 
-from langchain_lcse.documents import ranked_documents
-from langchain_lcse.sources import DatabaseSource, PoolSource, SearchArguments, Searched, Source, StoreSource
-from langchain_lcse.steps import arun_step, run_step
-from langchain_lcse.stores import scorer_for
-from langchain_lcse.vectors import PictureOptions, kept_with
-from lcse_plugins.errors import InvalidOption
+from langchain_lcse.documents import (
+    DocumentPictures,
+    PictureOptions,
+    document_key,
+    document_of,
+    kept_with,
+    ranked_documents,
+    scorer_for,
+)
+from langchain_lcse.stores import KNOWN_STORES, equals, known_store, own_filter, translated_errors
+from lcse_plugins.errors import InvalidCandidate, InvalidOption, LcseError
 from lcse_plugins.hosts.checked_options import OptionalCount
-from lcse_plugins.hosts.logic_queries import LogicQueries
+from lcse_plugins.hosts.logic_queries import DatabaseQueries, LogicQueries, keywords
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.retrieval.pool import VectorPool
+from lcse_plugins.retrieval.sources import SearchRequest, advance, rank_pool, search_steps
 from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.arguments import check_limits
+from lcse_plugins.scoring.results import Candidate, Ranking
 
 __all__ = ["LogicRetriever"]
+
+logger = logging.getLogger(__name__)
+
+FETCHED, ENCODED = 1000, 100
+"""Candidates of each search vector by default: where their vectors can be read, and where pictures are encoded."""
+
+OWN_ARGUMENTS = ("k", "fetch_k", "min_truth", "exact", "filter")
 
 
 class LogicRetriever(PictureOptions, BaseRetriever):
@@ -45,7 +66,7 @@ class LogicRetriever(PictureOptions, BaseRetriever):
         SearchUnavailable: the source did not answer.
     """
 
-    source: SkipValidation[Searched] = Field(
+    source: SkipValidation[VectorStore | VectorPool | LogicQueries] = Field(
         description="A vector store; a VectorPool or ImageIndex; or a qdrant_lcse.LogicSearch, which scores in the "
         "database, and is made for a QdrantVectorStore by itself."
     )
@@ -53,7 +74,8 @@ class LogicRetriever(PictureOptions, BaseRetriever):
     fetch_k: OptionalCount = Field(
         default=None,
         description="How many candidates to fetch for each search vector of a query; by default 1,000, or 100 where "
-        "the store gives no vectors back and pictures must be encoded.",
+        "the store gives no vectors back and pictures must be encoded. Qdrant chooses by itself, and shares a number "
+        "that is given among its searches.",
     )
     exact: bool | None = Field(
         default=None,
@@ -80,36 +102,37 @@ class LogicRetriever(PictureOptions, BaseRetriever):
             self.scorer = self._scorer()
 
     def search_arguments(self, **call: Any) -> SearchArguments:
-        """What a call with these arguments asks of the source.
-
-        Raises:
-            InvalidOption: a name is unknown, a number is out of its range, or the source cannot do what it is asked.
-        """
+        """What a call with these arguments asks of the source; InvalidOption if it cannot be asked that."""
         return self._prepared(call)[1]
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **call: Any
     ) -> list[Document]:
-        source, arguments = self._prepared(call)
-
-        def score(read: Parse) -> list[Document]:
-            return ranked_documents(source.search(read, arguments), evidence=self.evidence)
-
-        within = run_manager.get_child()
-        return run_step("lcse_score", score, run_step("lcse_parse", self._scorer().read, query, within), within)
+        parse, score = self._steps(call)
+        config: Any = {"callbacks": run_manager.get_child()}
+        return score.invoke(parse.invoke(query, config), config)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **call: Any
     ) -> list[Document]:
-        source, arguments = self._prepared(call)
+        parse, score = self._steps(call)
+        config: Any = {"callbacks": run_manager.get_child()}
+        return await score.ainvoke(await parse.ainvoke(query, config), config)
 
-        async def score(read: Parse) -> list[Document]:
-            ranking = await source.asearch(read, arguments)
+    def _steps(self, call: dict[str, Any]) -> tuple[Runnable[str, Parse], Runnable[Parse, list[Document]]]:
+        """Parsing and scoring, each a step that tracers see."""
+        source, arguments = self._prepared(call)
+        scorer = self._scorer()
+
+        def score(parse: Parse) -> list[Document]:
+            return ranked_documents(_run(self._search(source, parse, arguments)), evidence=self.evidence)
+
+        async def ascore(parse: Parse) -> list[Document]:
+            ranking = await _arun(self._search(source, parse, arguments))
             return await asyncio.to_thread(ranked_documents, ranking, evidence=self.evidence)
 
-        within = run_manager.get_child()
-        parse = await arun_step("lcse_parse", self._scorer().aread, query, within)
-        return await arun_step("lcse_score", score, parse, within)
+        read: Runnable[str, Parse] = RunnableLambda(scorer.read, scorer.aread, name="lcse_parse")
+        return read, RunnableLambda(score, ascore, name="lcse_score")
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         params = super()._get_ls_params(**kwargs)
@@ -122,8 +145,13 @@ class LogicRetriever(PictureOptions, BaseRetriever):
         """The way to search, by the fields as they are now, and with which arguments."""
         source = self._source()
         fields = {name: getattr(self, name) for name in ("k", "fetch_k", "min_truth", "exact")}
-        given = {name: value for part in (fields, call) for name, value in part.items() if value is not None}
-        return source, SearchArguments.read({**self.search_kwargs, **given}, source.options)
+        parts = (self.search_kwargs, fields, call)
+        options = {name: value for part in parts for name, value in part.items() if value is not None}
+        own = {name: options.pop(name) for name in OWN_ARGUMENTS if name in options}
+        if source.options is not None and (unknown := options.keys() - source.options):
+            takes = ", ".join(sorted({*OWN_ARGUMENTS, *source.options}))
+            raise InvalidOption(f"a search of this source takes no {', '.join(sorted(unknown))}; it takes {takes}")
+        return source, SearchArguments(**own, options=options)
 
     def _scorer(self) -> LogicScorer:
         own = None if isinstance(self.source, VectorStore) else getattr(self.source, "scorer", None)
@@ -134,17 +162,33 @@ class LogicRetriever(PictureOptions, BaseRetriever):
         if isinstance(source, VectorPool):
             return PoolSource(source, self._scorer())
         if isinstance(source, VectorStore):
-            vectors = self._vectors(self._scorer(), source, self.on_missing)
-            qdrant = any(kind.__name__ == "QdrantVectorStore" for kind in type(source).__mro__)
-            if qdrant and self.vectors is None:
-                return DatabaseSource(_logic_search(source, vectors.scorer), vectors)
-            return StoreSource(vectors)
+            pictures = DocumentPictures(self, self._scorer(), source)
+            if known_store(source) is KNOWN_STORES["QdrantVectorStore"] and self.vectors is None:
+                return DatabaseSource(_logic_search(source, pictures.scorer), pictures)
+            return StoreSource(pictures, strict=self.on_missing == "raise")
         if not isinstance(source, LogicQueries):
             kind = type(source).__name__
             raise InvalidOption(f"a source is a vector store, a pool, an index or a LogicSearch, not {kind}")
         if self.scorer is not None or self.mode is not None:
             raise InvalidOption("a search that runs in the database has its own scorer; do not pass another")
-        return DatabaseSource(source, self._vectors(self._scorer(), None, self.on_missing))
+        return DatabaseSource(source, DocumentPictures(self, self._scorer(), None))
+
+    def _search(self, source: Source, parse: Parse, arguments: SearchArguments) -> Search:
+        """The best pictures of a source; where texts took their places it is asked once more, for many results."""
+        k, strict = arguments.k, self.on_missing == "raise"
+        found = yield from source.search(parse, arguments)
+        if source.pictures is None:
+            return found
+        count = len(found)
+        try:
+            kept = source.pictures.without_texts(found, k, strict=strict)
+            if len(kept) == count or count < k:
+                return kept
+        except InvalidCandidate:
+            if strict or count < k:
+                raise
+        found = yield from source.search(parse, replace(arguments, k=k + FETCHED))
+        return source.pictures.without_texts(found, k, strict=strict)
 
 
 def _logic_search(store: Any, scorer: LogicScorer) -> LogicQueries:
@@ -153,3 +197,177 @@ def _logic_search(store: Any, scorer: LogicScorer) -> LogicQueries:
 
     name = store.vector_name or None
     return kept_with(store, scorer, lambda: LogicSearch(store.client, store.collection_name, scorer, vector_name=name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchArguments:
+    """The arguments of one search, checked; `options` are the source's own."""
+
+    k: int = 4
+    fetch_k: int | None = None
+    min_truth: float | None = None
+    exact: bool = False
+    filter: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_limits(self.k, self.min_truth, name="k")
+        check_limits(self.fetch_k, None, name="fetch_k")
+
+
+class Ask(NamedTuple):
+    """A question to a source, to be waited for or awaited."""
+
+    now: Callable[[], Any]
+    later: Callable[[], Awaitable[Any]]
+
+
+Search: TypeAlias = Generator[Ask, Any, Ranking]
+"""Yields what to ask a source, is sent the answers, returns the ranking; its payloads are the documents."""
+
+
+def _run(search: Search) -> Ranking:
+    step: Any = advance(search)  # type: ignore[arg-type]
+    while isinstance(step, Ask):
+        step = advance(search, step.now())  # type: ignore[arg-type]
+    assert isinstance(step, Ranking)
+    return step
+
+
+async def _arun(search: Search) -> Ranking:
+    """The same; all but the waiting runs in threads."""
+    step: Any = await asyncio.to_thread(advance, search)  # type: ignore[arg-type]
+    while isinstance(step, Ask):
+        step = await asyncio.to_thread(advance, search, await step.later())  # type: ignore[arg-type]
+    assert isinstance(step, Ranking)
+    return step
+
+
+class PoolSource:
+    """Vectors in memory, every row scored; the result is always exact, and `filter` is a function of the document."""
+
+    options: frozenset[str] | None = frozenset()
+    pictures = None
+
+    def __init__(self, pool: VectorPool, scorer: LogicScorer) -> None:
+        self._pool = pool
+        self._scorer = scorer
+
+    def search(self, parse: Parse, arguments: SearchArguments) -> Search:
+        yield from ()  # there is nobody to ask
+        encoded = self._scorer.encode(parse)
+        if arguments.filter is None:
+            return rank_pool(encoded, self._pool, limit=arguments.k, min_truth=arguments.min_truth)
+        fits = equals(arguments.filter)
+        if not callable(fits):
+            raise InvalidOption(f"this source's filter is a function of the document, not {type(fits).__name__}")
+        order, _ = self._pool.top(encoded, min_truth=arguments.min_truth)
+        fitting = (place for place in order.tolist() if fits(document_of(self._pool.candidate(place))))
+        kept = list(islice(fitting, arguments.k))
+        if not kept:
+            return Ranking([], parse=parse, mode=encoded.config.mode, exact=True)
+        return rank_pool(encoded, self._pool.part(kept))
+
+
+class StoreSource:
+    """Any vector store, by nothing but its nearest-vector search."""
+
+    def __init__(self, pictures: DocumentPictures, *, strict: bool) -> None:
+        self.pictures, self._strict = pictures, strict
+        self._store: VectorStore = pictures.store
+        self._known = known_store(self._store)
+        self._exhaustive = self._known is not None and self._known.exhaustive(self._store)
+        named, open_ended = keywords(self._store.similarity_search_by_vector)
+        self.options = None if open_ended and self._known is None else frozenset(named) - {"k", "filter", "fetch_k"}
+
+    def search(self, parse: Parse, arguments: SearchArguments) -> Search:
+        """The best documents of the store."""
+        steps = search_steps(
+            self.pictures.scorer.encode(parse),
+            limit=arguments.k,
+            depth=arguments.fetch_k or self._usual_depth(),
+            exact=arguments.exact,
+            exhaustive=self._exhaustive,
+            min_truth=arguments.min_truth,
+        )
+        known: dict[Hashable, Candidate | None] = {}
+        step = advance(steps)
+        while isinstance(step, SearchRequest):
+            found = yield Ask(partial(self._nearest, step, arguments), partial(self._anearest, step, arguments))
+            keyed = [[(document_key(document), document) for document in documents] for documents in found]
+            new = {key: document for documents in keyed for key, document in documents if key not in known}
+            known.update(self._candidates(new) if new else {})
+            step = advance(steps, [[known[key] for key, _ in documents] for documents in keyed])
+        return step
+
+    def _nearest(self, asked: SearchRequest, arguments: SearchArguments) -> list[list[Document]]:
+        more = {**arguments.options, **own_filter(self._store, arguments.filter)}
+        found: list[list[Document]] = []
+        for vector in asked.vectors:
+            seen_all = self._exhaustive and bool(found) and len(found[0]) < asked.depth
+            with translated_errors(self._store):
+                search = self._store.similarity_search_by_vector
+                found.append([] if seen_all else search(vector.tolist(), k=asked.depth, **more))
+        return found
+
+    async def _anearest(self, asked: SearchRequest, arguments: SearchArguments) -> list[list[Document]]:
+        if self._known is not None:  # their own async searches hold the event loop, or use a thread as well
+            return await asyncio.to_thread(self._nearest, asked, arguments)
+        more = {**arguments.options, **own_filter(self._store, arguments.filter)}
+        search = self._store.asimilarity_search_by_vector
+        with translated_errors(self._store):
+            return await asyncio.gather(*(search(row.tolist(), k=asked.depth, **more) for row in asked.vectors))
+
+    def _usual_depth(self) -> int:
+        if self._known is not None or self.pictures.options.vectors is not None:
+            return FETCHED
+        told = "%s gives no vectors back, so the pictures of up to %d documents are encoded for each search vector; "
+        told += "pass vectors=, or set fetch_k="
+        kept_with(self._store, "told", lambda: logger.warning(told, type(self._store).__name__, ENCODED))
+        return ENCODED
+
+    def _candidates(self, documents: dict[Hashable, Document]) -> dict[Hashable, Candidate | None]:
+        """Documents with their image vectors; None for one that has none."""
+        vectors = self.pictures.vectors_of(list(documents.values()))
+        faults = [fault for fault in vectors if isinstance(fault, LcseError)]
+        if faults and (self._strict or len(faults) == len(vectors)):
+            raise faults[0]
+        if faults:
+            logger.warning("%d of %d documents left out; the first: %s", len(faults), len(vectors), faults[0])
+        return {
+            key: None if isinstance(vector, LcseError) else Candidate(id=key, vector=vector, payload=document)
+            for (key, document), vector in zip(documents.items(), vectors, strict=True)
+        }
+
+
+class DatabaseSource:
+    """A collection that scores by itself: `qdrant_lcse.LogicSearch`, or anything with the same `query`."""
+
+    def __init__(self, search: LogicQueries, pictures: DocumentPictures) -> None:
+        self.pictures = pictures
+        self._queries = DatabaseQueries(search, blocking="invoke", awaited="ainvoke")
+        reserved = {"limit", "candidates", "exact", "min_truth", "query_filter", "with_payload", "with_vectors"}
+        self.options = None if self._queries.options is None else self._queries.options - reserved
+
+    def search(self, parse: Any, arguments: SearchArguments) -> Search:
+        """The best documents of the collection."""
+        store = self.pictures.store
+        asked = {
+            **arguments.options,
+            "limit": arguments.k,
+            "candidates": arguments.fetch_k,
+            "exact": arguments.exact,
+            "min_truth": arguments.min_truth,
+            "query_filter": own_filter(store, arguments.filter).get("filter"),
+        }
+        found = yield Ask(partial(self._queries.ask, parse, asked), partial(self._queries.aask, parse, asked))
+        documents = [document_of(result.candidate, store) for result in found]
+        results = [
+            replace(result, candidate=replace(result.candidate, payload=document))
+            for result, document in zip(found, documents, strict=True)
+        ]
+        return Ranking(results, parse=found.parse, mode=found.mode, exact=found.exact)
+
+
+Source: TypeAlias = StoreSource | PoolSource | DatabaseSource
+"""What a retriever searches: `search` gives a `Search`, `options` are further arguments it takes, None for any."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import signature
 from threading import Lock
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
@@ -18,21 +18,20 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import patch_config
 from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.vectorstores import VectorStoreRetriever
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from langchain_lcse.documents import name_of
 from langchain_lcse.retrievers import LogicRetriever
 from langchain_lcse.stores import MISTAKES
-from langchain_lcse.vectors import PictureFunction
+from lcse_plugins.encoders.lru_cache import LruCache
 from lcse_plugins.errors import ImageError, InvalidOption, LcseError
-from lcse_plugins.hosts.logic_queries import keywords
 from lcse_plugins.hosts.pictures import picture_to_send
 from lcse_plugins.hosts.result_metadata import read_result_metadata
 from lcse_plugins.hosts.search_tool import MAX_RESULTS, TOOL_DESCRIPTION, heading, nothing_found, result_line
 from lcse_plugins.images.keys import find_picture
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess
 from lcse_plugins.images.thumbnails import SMALLEST_SIDE
-from lcse_plugins.scoring.arguments import check_count
+from lcse_plugins.scoring.arguments import check_limits
 
 __all__ = ["TOOL_DESCRIPTION", "logic_search_tool"]
 
@@ -86,40 +85,35 @@ def logic_search_tool(
         if not isinstance(inner, Runnable):
             given = type(retriever).__name__
             raise InvalidOption(f"the tool asks a retriever, not {given}; pass LogicRetriever(source=…)")
-    known = inner if isinstance(inner, LogicRetriever) else None
-    bound = getattr(retriever, "kwargs", {})
-    usual = min(bound.get("k") or known.search_arguments().k, MAX_RESULTS) if known else None
-    takes: Sequence[str] = ("k", "filter")
+    logic = inner if isinstance(inner, LogicRetriever) else None
+    takes = {"k", "filter"}
     if not isinstance(inner, LogicRetriever | VectorStoreRetriever):
-        takes, _ = keywords(inner._get_relevant_documents)
+        takes &= signature(inner._get_relevant_documents).parameters.keys()
     if filters and "filter" not in takes:
         raise InvalidOption(f"{type(inner).__name__} takes no filter; leave filters out")
-    sender = _Sender(
-        max_bytes=max_bytes,
-        max_side=max_side,
-        max_pictures=max_pictures,
-        locate=known.locate_image if known else None,
-        access=image_access or (known.image_access if known else DEFAULT_ACCESS),
-    )
+    bound = getattr(retriever, "kwargs", {})
+    usual = min(bound.get("k") or logic.search_arguments().k, MAX_RESULTS) if logic else None
+    access = image_access or (logic.image_access if logic else DEFAULT_ACCESS)
+    sender = _Sender(max_bytes, max_side, max_pictures, access)
 
     def arguments(k: int | None, filter: BaseModel | None) -> dict[str, Any]:
         wanted = filter.model_dump(exclude_none=True) if filter else {}
         if wanted and "filter" in bound:
             raise InvalidOption("this retriever is bound to a filter of its own, so the search takes no other")
-        return {**({"k": k} if "k" in takes and k is not None else {}), **({"filter": wanted} if wanted else {})}
+        return {**({"k": k} if k and "k" in takes else {}), **({"filter": wanted} if wanted else {})}
 
     def search(
-        query: str, config: RunnableConfig, callbacks: Callbacks = None, k: int | None = usual, filter: Any = None
+        query: str, config: RunnableConfig, callbacks: Callbacks = None, k: int | None = None, filter: Any = None
     ) -> tuple[list[Block], list[Document]]:
-        within = patch_config(config, callbacks=callbacks)  # type: ignore[arg-type]
+        within, k = patch_config(config, callbacks=callbacks), k or usual  # type: ignore[arg-type]
         with _told_failures():
             documents = retriever.invoke(query, within, **arguments(k, filter))[: k or MAX_RESULTS]
             return sender.blocks(query, documents, config), documents
 
     async def asearch(
-        query: str, config: RunnableConfig, callbacks: Callbacks = None, k: int | None = usual, filter: Any = None
+        query: str, config: RunnableConfig, callbacks: Callbacks = None, k: int | None = None, filter: Any = None
     ) -> tuple[list[Block], list[Document]]:
-        within = patch_config(config, callbacks=callbacks)  # type: ignore[arg-type]
+        within, k = patch_config(config, callbacks=callbacks), k or usual  # type: ignore[arg-type]
         with _told_failures():
             documents = (await retriever.ainvoke(query, within, **arguments(k, filter)))[: k or MAX_RESULTS]
             return await asyncio.to_thread(sender.blocks, query, documents, config), documents
@@ -136,22 +130,21 @@ def logic_search_tool(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Sender:
     """Found documents as content blocks: reasons as text, pictures within their limits."""
 
     max_bytes: int
     max_side: int
     max_pictures: int | None
-    locate: PictureFunction | None
     access: ImageAccess
-    sent: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    sent: LruCache[str, int] = field(default_factory=lambda: LruCache(CONVERSATIONS))
     lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         if self.max_bytes < 0 or self.max_side < SMALLEST_SIDE:
             raise InvalidOption(f"max_bytes is not negative, and max_side at least {SMALLEST_SIDE} pixels")
-        check_count("max_pictures", 1 if self.max_pictures is None else self.max_pictures)
+        check_limits(self.max_pictures, None, name="max_pictures")
 
     def blocks(self, query: str, documents: Sequence[Document], config: RunnableConfig) -> list[Block]:
         """How the query was read, then each document's reason and picture."""
@@ -174,32 +167,36 @@ class _Sender:
         """A picture as base64 of at most `share` characters, or why there is none."""
         if not self.max_bytes:
             return "", ""
-        find = self.locate or (lambda one: find_picture(one.metadata, one.page_content, access=self.access))
-        location = find(document)
+        location = find_picture(document.metadata, document.page_content, access=self.access)
         if location is None:
             return "", "it names no picture"
-        if self.max_pictures is not None and self.sent.get(conversation, 0) >= self.max_pictures:
+        if not self._count(conversation, 1):
             return "", f"its picture is not shown: this conversation has had its {self.max_pictures}"
         try:
             small = picture_to_send(location, access=self.access, max_side=self.max_side, max_bytes=share // 4 * 3)
+            fault = "" if small else "its picture is left out, the message is full"
         except ImageError as error:
-            return "", f"its picture cannot be shown: {error.reason}"
-        if small is None:
-            return "", "its picture is left out, the message is full"
+            small, fault = None, f"its picture cannot be shown: {error.reason}"
+        if not small:
+            self._count(conversation, -1)
+        return base64.b64encode(small or b"").decode("ascii"), fault
+
+    def _count(self, conversation: str, more: int) -> bool:
+        """Count pictures of a conversation, unless they would be too many; calls may run side by side."""
         with self.lock:
-            self.sent[conversation] = self.sent.pop(conversation, 0) + 1
-            while len(self.sent) > CONVERSATIONS:
-                self.sent.popitem(last=False)
-        return base64.b64encode(small).decode("ascii"), ""
+            sent = self.sent.known([conversation]).get(conversation, 0) + more
+            if self.max_pictures is not None and sent > self.max_pictures:
+                return False
+            self.sent.keep({conversation: sent})
+            return True
 
 
 def _schema(usual: int | None, filters: Mapping[str, str] | None) -> type[BaseModel]:
-    """What the tool is called with; the usual number also stands for none, which some models send."""
+    """What the tool is called with; some models send None for the usual number."""
     strict = ConfigDict(extra="forbid")
     asked = Field(description='What the pictures must show and must not show, such as "a street without cars".')
     count = Field(default=usual, ge=1, le=MAX_RESULTS, description="How many pictures to return.")
-    number: Any = Annotated[int, BeforeValidator(lambda k: usual if k is None else k)] if usual else int | None
-    fields: dict[str, Any] = {"query": (str, asked), "k": (number, count)}
+    fields: dict[str, Any] = {"query": (str, asked), "k": (int | None, count)}
     if filters:
         value = str | int | float | bool | None
         keys: Any = {key: (value, Field(default=None, description=meaning)) for key, meaning in filters.items()}
@@ -221,10 +218,9 @@ def _told_failures() -> Iterator[None]:
         raise ToolException(f"The search failed: {kind}{error}") from error
 
 
-def _misused(error: ValidationError | Any) -> str:
-    faults: Sequence[Any] = error.errors() if isinstance(error, ValidationError) else ()
-    said = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults)
-    return f"The search was called wrongly: {said or error}. Pass query, a text, and k from 1 to {MAX_RESULTS}."
+def _misused(error: Any) -> str:
+    said = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+    return f"The search was called wrongly: {said}. Pass query, a text, and k from 1 to {MAX_RESULTS}."
 
 
 def _text(text: str) -> Block:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
+import numpy as np
 import pytest
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
@@ -14,8 +16,10 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_lcse import LcseEmbeddings
 from langchain_lcse.stores import add_vectors
 from langchain_qdrant import QdrantVectorStore
+from numpy.typing import ArrayLike
 from PIL import Image
 from qdrant_client import QdrantClient, models
+from qdrant_lcse import LogicSearch
 
 from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.testing import ToyEncoder, toy_gallery
@@ -39,16 +43,27 @@ def _qdrant(embeddings: LcseEmbeddings) -> QdrantVectorStore:
     return QdrantVectorStore(client, "pictures", embeddings)
 
 
-def _chroma(embeddings: LcseEmbeddings) -> Chroma:
-    return Chroma(f"pictures-{uuid4().hex}", embeddings)
-
-
 STORES: dict[str, Callable[[LcseEmbeddings], VectorStore]] = {
     "in-memory": InMemoryVectorStore,
     "faiss": _faiss,
-    "chroma": _chroma,
+    "chroma": lambda embeddings: Chroma(f"pictures-{uuid4().hex}", embeddings),
     "qdrant": _qdrant,
 }
+
+
+class FlatStore(VectorStore):
+    """A store of a class that nobody knows, which returns no vectors; each result comes `copies` times."""
+
+    def __init__(self, documents: list[Document], vectors: ArrayLike, *, copies: int = 1) -> None:
+        self.documents, self.vectors, self.copies = documents, np.asarray(vectors), copies
+        self.asked: list[int] = []
+
+    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+        self.asked.append(k)
+        order = np.argsort(-(self.vectors @ np.asarray(embedding)), kind="stable")
+        return [self.documents[i].model_copy() for i in order for _ in range(self.copies)][:k]
+
+    similarity_search = from_texts = None  # type: ignore[assignment]
 
 
 def toy_documents(gallery: list[Candidate]) -> list[Document]:
@@ -65,7 +80,7 @@ def toy_documents(gallery: list[Candidate]) -> list[Document]:
 
 def fill(store: VectorStore, documents: list[Document], gallery: list[Candidate]) -> VectorStore:
     """Store documents with vectors that are known, for pictures that do not exist."""
-    add_vectors(store, documents, [candidate.vector.tolist() for candidate in gallery])
+    add_vectors(store, [(d, c.vector.tolist()) for d, c in zip(documents, gallery, strict=True)])
     return store
 
 
@@ -112,11 +127,15 @@ def memory(scorer: LogicScorer, documents: list[Document], gallery: list[Candida
 
 
 @pytest.fixture
+def search(documents: list[Document], gallery: list[Candidate], scorer: LogicScorer) -> LogicSearch:
+    store: Any = fill(_qdrant(LcseEmbeddings(scorer)), documents, gallery)
+    return LogicSearch(store.client, "pictures", scorer)
+
+
+@pytest.fixture
 def pictures(tmp_path: Path) -> list[Path]:
     """Six picture files, each of another colour."""
-    paths = []
-    for i, name in enumerate(["red", "green", "blue", "white", "black", "yellow"]):
-        path = tmp_path / f"{name}.png"
-        Image.new("RGB", (40 + i, 30), name).save(path)
-        paths.append(path)
+    paths = [tmp_path / f"{name}.png" for name in ("red", "green", "blue", "white", "black", "yellow")]
+    for i, path in enumerate(paths):
+        Image.new("RGB", (40 + i, 30), path.stem).save(path)
     return paths

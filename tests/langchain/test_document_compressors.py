@@ -33,6 +33,7 @@ async def test_the_order_and_scores_are_the_cores(
         assert scores == pytest.approx([result.score for result in expected], abs=1e-5)
         assert found[0].metadata[METADATA_KEY]["reason"] == expected[0].reason
     assert plain == before
+    assert compressor.compress_documents([], QUERY) == await compressor.acompress_documents([], QUERY) == []
 
 
 async def test_in_a_compression_retriever_and_a_pipeline(store: VectorStore) -> None:
@@ -55,13 +56,7 @@ def test_its_settings_hold(memory: InMemoryVectorStore, documents: list[Document
     assert ranked(mode="lcse")[0].metadata[METADATA_KEY]["mode"] == "lcse"
     assert isinstance(ranked(evidence="json")[0].metadata[METADATA_KEY], str)
     assert METADATA_KEY not in ranked(evidence="none")[0].metadata
-    for name, field in LogicCompressor.model_fields.items():
-        assert field.description, name
-
-
-async def test_nothing_in_nothing_out(scorer: LogicScorer) -> None:
-    assert LogicCompressor(scorer=scorer).compress_documents([], QUERY) == []
-    assert await LogicCompressor(scorer=scorer).acompress_documents([], QUERY) == []
+    assert all(field.description for field in LogicCompressor.model_fields.values())
 
 
 def test_what_cannot_be_ranked(memory: InMemoryVectorStore, documents: list[Document]) -> None:
@@ -92,14 +87,13 @@ def test_wrong_settings_are_refused(scorer: LogicScorer, settings: dict[str, Any
 
 def test_vectors_of_another_length_are_refused(documents: list[Document]) -> None:
     other = LogicScorer(ToyEncoder(dimension=8))
+    compressor = LogicCompressor(scorer=other, vectors=lambda found: [[1.0] * 64] * len(found))
     with pytest.raises(InvalidCandidate, match="dimensions"):
-        LogicCompressor(scorer=other, vectors=lambda found: [[1.0] * 64] * len(found)).compress_documents(
-            documents, "a"
-        )
+        compressor.compress_documents(documents, "a")
 
 
-def test_copies_and_pickles_answer_alike(memory: InMemoryVectorStore, documents: list[Document]) -> None:
-    compressor = LogicCompressor(scorer=LogicScorer(ToyEncoder()), store=None)
+def test_copies_and_pickles_answer_alike(documents: list[Document]) -> None:
+    compressor = LogicCompressor(scorer=LogicScorer(ToyEncoder()))
     for other in (copy.deepcopy(compressor), pickle.loads(pickle.dumps(compressor)), compressor.model_copy()):
         assert len(other.compress_documents(documents, QUERY)) == 12
 

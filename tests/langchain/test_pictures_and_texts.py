@@ -16,12 +16,11 @@ from langchain_lcse import METADATA_KEY, LcseEmbeddings, LogicCompressor, LogicR
 from langchain_lcse.stores import read_vectors
 from qdrant_lcse import LogicSearch
 
-from lcse_plugins import Candidate, ImageAccess, LogicScorer
+from lcse_plugins import ImageAccess, LogicScorer
 from lcse_plugins.errors import ImageError, InvalidCandidate, InvalidOption
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.testing import ToyEncoder
-from tests.langchain.conftest import STORES, fill, shown
-from tests.langchain.flat_store import FlatStore
+from tests.langchain.conftest import STORES, FlatStore, shown
 
 
 def vectors_of(encoder: ToyEncoder, paths: list[Path]) -> np.ndarray:
@@ -32,6 +31,11 @@ def captioned(paths: list[Path]) -> list[Document]:
     return [Document(f"a {path.stem} wall", metadata={"image_path": str(path), "n": i}) for i, path in enumerate(paths)]
 
 
+def kept_vectors(store: VectorStore, found: list[Document]) -> np.ndarray:
+    found.sort(key=lambda document: int(document.metadata["n"]))
+    return np.array(read_vectors(store, found))
+
+
 def test_add_images_stores_captions_with_the_vectors_of_pictures(
     empty_store: VectorStore, encoder: ToyEncoder, pictures: list[Path], tmp_path: Path
 ) -> None:
@@ -40,17 +44,14 @@ def test_add_images_stores_captions_with_the_vectors_of_pictures(
     documents = captioned(pictures)
     documents[0].metadata |= {METADATA_KEY: {"of": "an earlier search"}, "relevance_score": 1.0}
     lost = [Document("lost", metadata={"image_path": str(broken)}), Document("a text")]
-    added = add_images(empty_store, [*documents, *lost], batch_size=4)
+    added = add_images(empty_store, [*documents, *lost])
     assert len(added.ids) == 6
-    assert [(document.page_content, type(fault)) for document, fault in added.broken] == [
-        ("lost", ImageError), ("a text", InvalidCandidate),
-    ]  # fmt: skip
+    assert [document.page_content for document, _ in added.broken] == ["lost", "a text"]
+    assert [type(fault) for _, fault in added.broken] == [ImageError, InvalidCandidate]
     found = LogicRetriever(source=empty_store, k=9).invoke("red and not green")
     assert {document.id for document in found} == set(added.ids)
-    found.sort(key=lambda document: int(document.metadata["n"]))
+    np.testing.assert_allclose(kept_vectors(empty_store, found), vectors_of(encoder, pictures), atol=1e-6)
     assert [document.page_content for document in found] == [document.page_content for document in documents]
-    kept = np.array(read_vectors(empty_store, found))
-    np.testing.assert_allclose(kept, vectors_of(encoder, pictures), atol=1e-6)
     assert add_images(empty_store, []).ids == []
 
 
@@ -59,30 +60,25 @@ def test_add_images_takes_paths_and_needs_a_store_and_a_scorer_it_knows(
 ) -> None:
     store = InMemoryVectorStore(LcseEmbeddings(scorer))
     assert len(add_images(store, [*pictures[:2], str(pictures[2])]).ids) == 3
-    assert {document.page_content for document in LogicRetriever(source=store).invoke("dog")} == {
-        "red",
-        "green",
-        "blue",
-    }
-    inside = ImageAccess(root=str(pictures[0].parent / "elsewhere"))
-    assert len(add_images(store, pictures, image_access=inside).broken) == 6
+    found = LogicRetriever(source=store).invoke("dog")
+    assert {document.page_content for document in found} == {"red", "green", "blue"}
+    elsewhere = ImageAccess(root=str(pictures[0].parent / "elsewhere"))
+    assert len(add_images(store, pictures, image_access=elsewhere).broken) == 6
     with pytest.raises(InvalidOption, match=r"knows InMemoryVectorStore, FAISS, Chroma, QdrantVectorStore, not FlatS"):
         add_images(FlatStore([], np.empty((0, 64))), pictures)
     with pytest.raises(InvalidOption, match="use one encoder for both"):
         add_images(store, pictures, scorer=ToyEncoder(dimension=8))
     with pytest.raises(InvalidOption, match="list of pictures"):
         add_images(store, "red.png")
-    with pytest.raises(InvalidCandidate, match="refused the pictures"):
-        add_images(
-            STORES["chroma"](LcseEmbeddings(scorer)), [Document("x", metadata={"path": str(pictures[0]), "y": {}})]
-        )
+    chroma, nested = STORES["chroma"](LcseEmbeddings(scorer)), {"path": str(pictures[0]), "y": {}}
+    with pytest.raises(InvalidCandidate, match="Chroma refused what it was given"):
+        add_images(chroma, [Document("x", metadata=nested)])
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_in_a_mixed_store_only_pictures_are_ranked(
-    store: VectorStore, scorer: LogicScorer, asynchronous: bool
-) -> None:
-    store.add_documents([Document(id=f"00000000-0000-0000-0000-00000000000{i}", page_content="dog") for i in range(5)])
+async def test_in_a_mixed_store_only_pictures_are_ranked(store: VectorStore, asynchronous: bool) -> None:
+    texts = [Document(id=f"00000000-0000-0000-0000-{i:012}", page_content="dog") for i in range(30)]
+    store.add_documents(texts)
     retriever = LogicRetriever(source=store, k=4)
     found = await retriever.ainvoke("dog") if asynchronous else retriever.invoke("dog")
     assert all("dog" in name for name in shown(found)[:3])
@@ -95,13 +91,16 @@ async def test_in_a_mixed_store_only_pictures_are_ranked(
     assert ranked[-1].metadata["relevance_score"] < ranked[-2].metadata["relevance_score"]
 
 
-def test_a_store_of_texts_is_refused(empty_store: VectorStore, pictures: list[Path]) -> None:
+def test_texts_in_a_database_are_left_out(search: LogicSearch, scorer: LogicScorer) -> None:
+    from langchain_qdrant import QdrantVectorStore
+
+    QdrantVectorStore(search.client, "pictures", LcseEmbeddings(scorer)).add_documents([Document("dog")] * 30)
+    assert all("dog" in name for name in shown(LogicRetriever(source=search, k=3).invoke("dog")))
+
+
+def test_a_store_of_texts_is_refused(empty_store: VectorStore) -> None:
     words = ["a dog on a sofa", "a cat in the rain", "cars and no people"]
-    if isinstance(empty_store, Chroma):
-        metadatas: Any = [{"n": i} for i in range(3)]
-    else:
-        metadatas = None
-    empty_store.add_texts(words, metadatas)
+    empty_store.add_texts(words, [{"n": i} for i in range(3)])
     with pytest.raises(InvalidCandidate, match=r"is that of its text.*add_images"):
         LogicRetriever(source=empty_store).invoke("dog")
     assert len(LogicRetriever(source=empty_store, check_vectors=False).invoke("dog")) == 3
@@ -112,35 +111,14 @@ def test_vectors_of_captions_are_told_from_vectors_of_pictures(
 ) -> None:
     add_images(empty_store, captioned(pictures[1:]))
     empty_store.add_documents(captioned(pictures[:1]))
-    with caplog.at_level(logging.WARNING):
-        found = LogicRetriever(source=empty_store, k=6).invoke("red wall")
-    assert "red" not in shown(found)
-    assert len(found) == 5
+    for k in (6, 5):
+        with caplog.at_level(logging.WARNING):
+            found = LogicRetriever(source=empty_store, k=k).invoke("red wall")
+        assert "red" not in shown(found)
+        assert len(found) == 5
     assert "is that of its text, 'a red wall'" in caplog.text
-
-
-def test_texts_in_a_database_are_left_out_however_many(
-    documents: list[Document], gallery: list[Candidate], scorer: LogicScorer
-) -> None:
-    store: Any = fill(STORES["qdrant"](LcseEmbeddings(scorer)), documents, gallery)
-    store.add_documents([Document("dog") for _ in range(30)])
-    found = LogicRetriever(source=LogicSearch(store.client, "pictures", scorer), k=3).invoke("dog")
-    assert [("dog" in name) for name in shown(found)] == [True] * 3
-
-
-@pytest.mark.parametrize("name", ["photo.HEIC", "photo", "logo.svg", "https://example.org/dog?id=3", "a dog"])
-def test_what_is_to_be_a_picture_is_never_embedded_as_a_text(name: str, encoder: ToyEncoder) -> None:
-    with pytest.raises(ImageError, match="every page content is a picture"):
-        LcseEmbeddings(encoder, documents="images").embed_documents([name])
-
-
-def test_a_pictures_name_embedded_as_a_text_is_told_once(encoder: ToyEncoder, caplog: pytest.LogCaptureFixture) -> None:
-    embeddings = LcseEmbeddings(encoder)
-    with caplog.at_level(logging.WARNING):
-        embeddings.embed_documents(["a dog", "Dog.HEIC"])
-        embeddings.embed_documents(["cat.png"])
-    assert caplog.text.count("names a picture and is embedded as a text") == 1
-    assert "Dog.HEIC" in caplog.text
+    with pytest.raises(InvalidCandidate, match="is that of its text"):
+        LogicRetriever(source=empty_store, on_missing="raise").invoke("red wall")
 
 
 @pytest.mark.parametrize("kind", sorted(STORES))
@@ -150,8 +128,7 @@ def test_any_store_can_be_filled_with_paths_as_texts(kind: str, encoder: ToyEnco
     store = STORES[kind](LcseEmbeddings(encoder, documents="images"))
     store.add_texts([str(bare), *map(str, pictures[1:])], [{"n": i} for i in range(6)])
     found = LogicRetriever(source=store, k=6).invoke("dog or cat")
-    found.sort(key=lambda document: int(document.metadata["n"]))
-    np.testing.assert_allclose(np.array(read_vectors(store, found)), vectors_of(encoder, pictures), atol=1e-6)
+    np.testing.assert_allclose(kept_vectors(store, found), vectors_of(encoder, pictures), atol=1e-6)
 
 
 def test_chroma_adds_pictures_by_its_own_method(scorer: LogicScorer, pictures: list[Path]) -> None:
@@ -172,7 +149,7 @@ def test_the_place_that_can_be_read_is_encoded(scorer: LogicScorer, encoder: Toy
     before = encoder.images_encoded
     ranked = LogicCompressor(scorer=scorer).compress_documents(documents, "dog")
     assert encoder.images_encoded - before == 3
-    assert [METADATA_KEY in d.metadata and "score" in d.metadata[METADATA_KEY] for d in ranked] == [True] * 3 + [False]
+    assert ["score" in document.metadata[METADATA_KEY] for document in ranked] == [True] * 3 + [False]
 
 
 def test_pictures_are_encoded_once_by_whoever_shares_the_scorer(
@@ -189,17 +166,9 @@ def test_pictures_are_encoded_once_by_whoever_shares_the_scorer(
     assert len(LogicRetriever(source=store, scorer=scorer, k=6).invoke("dog")) == 5
     with pytest.raises(ImageError, match="not a picture"):
         LogicRetriever(source=store, scorer=scorer, on_missing="raise").invoke("dog")
-    inside = ImageAccess(root=str(pictures[0].parent / "elsewhere"))
+    elsewhere = ImageAccess(root=str(pictures[0].parent / "elsewhere"))
     with pytest.raises(ImageError, match="outside the folder"):
-        LogicRetriever(source=store, scorer=scorer, image_access=inside).invoke("dog")
-
-
-def test_a_picture_may_be_named_elsewhere(scorer: LogicScorer, encoder: ToyEncoder, pictures: list[Path]) -> None:
-    documents = [Document(id=path.stem, page_content=path.stem) for path in pictures]
-    folder = pictures[0].parent
-    store = FlatStore(documents, vectors_of(encoder, pictures))
-    retriever = LogicRetriever(source=store, scorer=scorer, locate_image=lambda d: folder / f"{d.page_content}.png")
-    assert len(retriever.invoke("dog", k=6)) == 6
+        LogicRetriever(source=store, scorer=scorer, image_access=elsewhere).invoke("dog")
 
 
 @pytest.mark.parametrize("unusable", [0.0, np.nan, np.inf])
@@ -207,27 +176,25 @@ def test_a_vector_that_cannot_be_scored_gives_way_to_the_picture(
     scorer: LogicScorer, pictures: list[Path], unusable: float
 ) -> None:
     store = InMemoryVectorStore(LcseEmbeddings(scorer))
-    added = add_images(store, captioned(pictures))
-    retriever = LogicRetriever(source=store, vectors=lambda found: rows(found), k=6)
+    spoilt = add_images(store, captioned(pictures)).ids[0]
 
     def rows(found: Any) -> list[Any]:
-        kept = [store.store[document.id]["vector"] for document in found]
-        return [[unusable] * 64 if document.id == added.ids[0] else v for document, v in zip(found, kept, strict=True)]
+        return [[unusable] * 64 if one.id == spoilt else store.store[one.id]["vector"] for one in found]
 
-    assert shown(retriever.invoke("dog")) == shown(LogicRetriever(source=store, k=6).invoke("dog"))
+    given = LogicRetriever(source=store, vectors=rows, k=6).invoke("dog")
+    assert shown(given) == shown(LogicRetriever(source=store, k=6).invoke("dog"))
 
 
 def test_an_index_of_faiss_that_keeps_no_vectors_encodes(scorer: LogicScorer, pictures: list[Path]) -> None:
     store: Any = STORES["faiss"](LcseEmbeddings(scorer))
     add_images(store, captioned(pictures))
+    expected = shown(LogicRetriever(source=store, k=6).invoke("dog"))
 
     class Forgetful:
-        def __init__(self, index: Any) -> None:
-            self.search, self.ntotal = index.search, index.ntotal
+        search, ntotal = store.index.search, store.index.ntotal
 
         def reconstruct(self, row: int) -> Any:
             raise RuntimeError("reconstruct not implemented for this type of index")
 
-    expected = shown(LogicRetriever(source=store, k=6).invoke("dog"))
-    store.index = Forgetful(store.index)
+    store.index = Forgetful()
     assert shown(LogicRetriever(source=store, k=6).invoke("dog")) == expected

@@ -16,79 +16,45 @@ from langchain_tests.integration_tests import (
     ToolsIntegrationTests,
 )
 from langchain_tests.unit_tests import EmbeddingsUnitTests, ToolsUnitTests
+from qdrant_lcse import LogicSearch
 
 from lcse_plugins import ImageIndex, LogicScorer, VectorPool
 from lcse_plugins.testing import ToyEncoder, toy_gallery
 from tests.langchain.conftest import STORES, fill, toy_documents
 
 
-class LogicRetrieverSuite(RetrieversIntegrationTests):
+def retriever_over(kind: str, pictures: list[Path], out: Path) -> dict[str, Any]:
+    encoder, gallery = toy_gallery()
+    if kind == "pool":
+        return {"source": VectorPool.of(gallery), "scorer": LogicScorer(encoder)}
+    if kind == "index":
+        ImageIndex.build(pictures[0].parent, out, encoder=encoder)
+        return {"source": ImageIndex.open(out), "scorer": LogicScorer(encoder)}
+    name = "qdrant" if kind == "search" else kind
+    store: Any = fill(STORES[name](LcseEmbeddings(encoder)), toy_documents(gallery), gallery)
+    return {"source": LogicSearch(store.client, "pictures", LogicScorer(encoder)) if kind == "search" else store}
+
+
+class TestRetriever(RetrieversIntegrationTests):
+    params: dict[str, Any]
+
+    @pytest.fixture(autouse=True, params=[*sorted(STORES), "pool", "index", "search"])
+    def _over(
+        self, request: pytest.FixtureRequest, pictures: list[Path], tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        self.params = retriever_over(request.param, pictures, tmp_path_factory.mktemp("index"))
+
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
         return LogicRetriever
 
     @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return self.params
+
+    @property
     def retriever_query_example(self) -> str:
         return "an umbrella and no person"
-
-
-def _store_params(kind: str) -> dict[str, Any]:
-    encoder, gallery = toy_gallery()
-    return {"source": fill(STORES[kind](LcseEmbeddings(encoder)), toy_documents(gallery), gallery)}
-
-
-class TestOverInMemoryStore(LogicRetrieverSuite):
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return _store_params("in-memory")
-
-
-class TestOverQdrantStore(LogicRetrieverSuite):
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return _store_params("qdrant")
-
-
-class TestOverChroma(LogicRetrieverSuite):
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return _store_params("chroma")
-
-
-class TestOverFaiss(LogicRetrieverSuite):
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return _store_params("faiss")
-
-
-class TestOverPool(LogicRetrieverSuite):
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        encoder, gallery = toy_gallery()
-        return {"source": VectorPool.of(gallery), "scorer": LogicScorer(encoder)}
-
-
-class TestOverImageIndex(LogicRetrieverSuite):
-    index: ImageIndex
-
-    @pytest.fixture(autouse=True)
-    def _index(self, pictures: list[Path], tmp_path_factory: pytest.TempPathFactory) -> None:
-        out = tmp_path_factory.mktemp("index")
-        ImageIndex.build(pictures[0].parent, out, encoder=ToyEncoder())
-        self.index = ImageIndex.open(out)
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"source": self.index, "scorer": LogicScorer(ToyEncoder())}
-
-
-class TestOverLogicSearch(LogicRetrieverSuite):
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        from qdrant_lcse import LogicSearch
-
-        params = _store_params("qdrant")
-        return {"source": LogicSearch(params["source"].client, "pictures", LogicScorer(toy_gallery()[0]))}
 
 
 class EmbeddingsSuite:
@@ -112,7 +78,7 @@ class TestEmbeddingsIntegration(EmbeddingsSuite, EmbeddingsIntegrationTests):
 class ToolSuite:
     @property
     def tool_constructor(self) -> BaseTool:
-        return logic_search_tool(LogicRetriever(**_store_params("in-memory")))
+        return logic_search_tool(LogicRetriever(**retriever_over("in-memory", [], Path())))
 
     @property
     def tool_invoke_params_example(self) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import http.server
-import logging
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,11 @@ from langchain_core.runnables import ConfigurableField
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_lcse import METADATA_KEY, LcseEmbeddings, LogicCompressor, LogicRetriever, logic_search_tool
+from langchain_lcse import METADATA_KEY, LogicCompressor, LogicRetriever, logic_search_tool
 from PIL import Image
 
 from lcse_plugins import Candidate, ImageAccess, LogicScorer, VectorPool, parse
 from lcse_plugins.errors import InvalidOption, SearchUnavailable
-from lcse_plugins.hosts import pictures as sent_pictures
-from lcse_plugins.testing import ToyEncoder
 from tests.langchain.conftest import shown
 
 QUERY = "umbrella and no person"
@@ -68,7 +66,7 @@ def photos(tmp_path: Path) -> list[Path]:
 
 def over(scorer: LogicScorer, photos: list[Path], **fields: Any) -> LogicRetriever:
     """The toy encoder sees what the files are named for."""
-    documents = [Document(path.stem, metadata={"image_path": str(path), "place": path.stem[0]}) for path in photos]
+    documents = [Document(path.stem, metadata={"image_path": str(path)}) for path in photos]
     vectors = scorer.encoder.encode_images(photos)
     rows = [Candidate(d.page_content, v, payload=d) for d, v in zip(documents, vectors, strict=True)]
     return LogicRetriever(source=VectorPool.of(rows), scorer=scorer, **{"k": 3, **fields})
@@ -95,31 +93,29 @@ async def test_reasons_and_pictures_come_in_order(retriever: LogicRetriever) -> 
     assert len(tool.invoke(QUERY)) == 7
 
 
-@pytest.mark.parametrize("max_bytes", [200_000, 60_000, 10_000])
+@pytest.mark.parametrize("max_bytes", [200_000, 10_000])
 def test_pictures_keep_within_the_bytes_of_a_message(retriever: LogicRetriever, max_bytes: int) -> None:
     message = call(logic_search_tool(retriever, max_bytes=max_bytes), query="umbrella")
     assert len(pictures_in(message)) == 3
     length = sum(len(block.get("base64", "")) for block in message.content if isinstance(block, dict))
     assert max_bytes / 8 < length <= max_bytes
-
-
-def test_pictures_that_cannot_fit_are_said_to_be_left_out(retriever: LogicRetriever) -> None:
-    message = call(logic_search_tool(retriever, max_bytes=300), query="umbrella")
-    assert pictures_in(message) == []
-    assert all("the message is full" in text for text in texts_in(message)[1:])
+    full = call(logic_search_tool(retriever, max_bytes=300), query="umbrella")
+    assert pictures_in(full) == []
+    assert all("the message is full" in text for text in texts_in(full)[1:])
     assert pictures_in(call(logic_search_tool(retriever, max_bytes=0), query="umbrella")) == []
 
 
 def test_pictures_are_counted_per_conversation(retriever: LogicRetriever) -> None:
     tool = logic_search_tool(retriever, max_pictures=4)
 
-    def sent(thread: str | None) -> list[int]:
+    def sent(thread: str | None) -> int:
         config: Any = {"configurable": {"thread_id": thread}} if thread else {}
-        messages = [tool.invoke(request(tool, query="umbrella"), config) for _ in range(3)]
-        assert "this conversation has had its 4" in texts_in(messages[-1])[-1]
-        return [len(pictures_in(message)) for message in messages]
+        with ThreadPoolExecutor() as pool:  # an agent may call a tool several times at once
+            messages = list(pool.map(lambda _: tool.invoke(request(tool, query="umbrella"), config), range(4)))
+        assert "this conversation has had its 4" in str([texts_in(message) for message in messages])
+        return sum(len(pictures_in(message)) for message in messages)
 
-    assert [sent("a"), sent("b"), sent(None)] == [[3, 1, 0]] * 3
+    assert [sent("a"), sent("b"), sent(None)] == [4, 4, 4]
 
 
 @pytest.fixture
@@ -128,11 +124,9 @@ def address(photos: list[Path]) -> Iterator[str]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = photos[0].read_bytes()
             self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(photos[0].read_bytes())
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -151,24 +145,18 @@ def test_pictures_behind_urls_are_sent_inside_or_not_at_all(scorer: LogicScorer,
     assert pictures_in(refused) == []
     assert "URLs are not fetched" in texts_in(refused)[1]
     allowed = ImageAccess(allow_urls=True, allow_private_addresses=True)
-    assert len(pictures_in(call(logic_search_tool(retriever, image_access=allowed), query="umbrella"))) == 1
+    sent = call(logic_search_tool(retriever, image_access=allowed), query="umbrella")
+    assert len(pictures_in(sent)) == 1
+    assert address not in str(refused.content) + str(sent.content)
 
 
-def test_a_store_does_not_choose_what_leaves_the_machine(
-    scorer: LogicScorer, photos: list[Path], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sent_pictures._notices, "_told", set())
+def test_a_store_does_not_choose_what_leaves_the_machine(scorer: LogicScorer, photos: list[Path]) -> None:
     elsewhere = ImageAccess(root=str(photos[0].parent / "elsewhere"))
     confined = over(scorer, photos, image_access=elsewhere)
     for tool in (logic_search_tool(confined), logic_search_tool(over(scorer, photos), image_access=elsewhere)):
         message = call(tool, query="umbrella")
         assert pictures_in(message) == []
         assert "outside the folder" in texts_in(message)[1]
-    assert "ImageAccess(root=" not in caplog.text
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            assert len(pictures_in(call(logic_search_tool(over(scorer, photos)), query="umbrella"))) == 3
-    assert caplog.text.count("ImageAccess(root=") == 1
 
 
 def test_what_cannot_be_shown_is_said(retriever: LogicRetriever, photos: list[Path]) -> None:
@@ -178,20 +166,25 @@ def test_what_cannot_be_shown_is_said(retriever: LogicRetriever, photos: list[Pa
     assert len(pictures_in(message)) == 1
     assert "not a picture" in str(message.content)
     assert "there is no such file" in str(message.content)
+    nothing = call(logic_search_tool(retriever.bind(min_truth=1.0)), query="a cat")
+    assert texts_in(nothing) == ["No picture was found for 'a cat'. Ask for less, or for something else."]
+    assert nothing.artifact == []
 
 
-class _Bare(BaseRetriever):
+class Bare(BaseRetriever):
     """Takes nothing but a query, as LangChain's `EnsembleRetriever` does."""
 
     found: list[Document]
+    error: Exception | None = None
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        if self.error:
+            raise self.error
         return self.found
 
 
 FORGED: list[Any] = [
     "not json",
-    7,
     {"reason": ["x"]},
     {"parse": {"tree": {"op": "nonsense"}}, "reason": "x", "notes": []},
     {"notes": [{"role": "system"}]},
@@ -200,31 +193,25 @@ FORGED: list[Any] = [
 
 @pytest.mark.parametrize("forged", FORGED, ids=repr)
 async def test_metadata_of_others_is_checked(forged: Any) -> None:
-    tool = logic_search_tool(_Bare(found=[Document("a dog", metadata={METADATA_KEY: forged})]))
+    tool = logic_search_tool(Bare(found=[Document("a dog", metadata={METADATA_KEY: forged})]))
     for message in (call(tool, query="dog"), await tool.ainvoke(request(tool, query="dog"))):
         assert message.status == "error"
         assert str(message.content).startswith("The search failed: ")
         assert "metadata" in str(message.content)
 
 
-def test_reasons_kept_as_json_are_read(memory: InMemoryVectorStore) -> None:
-    found = LogicRetriever(source=memory, evidence="json").invoke(QUERY)
-    assert "umbrella: clear" in texts_in(call(logic_search_tool(_Bare(found=found)), query=QUERY))[1]
-
-
 async def test_other_retrievers_are_shown_too(memory: InMemoryVectorStore, documents: list[Document]) -> None:
-    bare = logic_search_tool(_Bare(found=documents * 2))
+    bare = logic_search_tool(Bare(found=documents * 2))
     assert len(call(bare, query="dog").artifact) == len((await bare.ainvoke(request(bare, query="d"))).artifact) == 20
     assert len(call(bare, query="dog", k=2).artifact) == 2
     plain = logic_search_tool(memory.as_retriever(search_kwargs={"k": 9}))
     assert len(call(plain, query="dog", k=None).artifact) == 9
-    message = call(plain, query="dog", k=12)
-    assert len(message.artifact) == 12
-    assert texts_in(message)[0] == "12 pictures for 'dog':"
-    reranked = ContextualCompressionRetriever(
-        base_compressor=LogicCompressor(store=memory), base_retriever=memory.as_retriever(search_kwargs={"k": 5})
-    )
-    assert len(call(logic_search_tool(reranked), query=QUERY, k=3).artifact) == 3
+    assert texts_in(call(plain, query="dog", k=12))[0] == "12 pictures for 'dog':"
+    compressor = LogicCompressor(store=memory, evidence="json")
+    reranked = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=memory.as_retriever())
+    message = call(logic_search_tool(reranked), query=QUERY, k=3)
+    assert len(message.artifact) == 3
+    assert "umbrella: clear" in texts_in(message)[1]
 
 
 def test_bound_and_configured_retrievers_are_taken(store: VectorStore) -> None:
@@ -239,16 +226,15 @@ def test_bound_and_configured_retrievers_are_taken(store: VectorStore) -> None:
 
 def test_the_model_may_filter_by_what_it_is_told_of(store: VectorStore) -> None:
     tool = logic_search_tool(LogicRetriever(source=store, k=12), filters={"even": "whether its number is even"})
-    told = convert_to_openai_tool(tool)["function"]["parameters"]
-    assert "whether its number is even" in str(told)
+    assert "whether its number is even" in str(convert_to_openai_tool(tool))
     assert {d.metadata["even"] for d in call(tool, query="no dog", filter={"even": True}).artifact} == {True}
     assert len(call(tool, query="no dog").artifact) == len(call(tool, query="no dog", filter=None).artifact) == 12
     for wrong in ({"odd": True}, "even"):
         assert call(tool, query="no dog", filter=wrong).status == "error"
     bound = logic_search_tool(LogicRetriever(source=store).bind(filter={"row": 1}), filters={"even": "its number"})
     assert "bound to a filter" in str(call(bound, query="no dog", filter={"even": True}).content)
-    with pytest.raises(InvalidOption, match="_Bare takes no filter"):
-        logic_search_tool(_Bare(found=[]), filters={"even": "x"})
+    with pytest.raises(InvalidOption, match="Bare takes no filter"):
+        logic_search_tool(Bare(found=[]), filters={"even": "x"})
 
 
 @pytest.mark.parametrize(
@@ -258,7 +244,6 @@ def test_the_model_may_filter_by_what_it_is_told_of(store: VectorStore) -> None:
         ({"query": "   "}, "say what the images should show"),
         ({"query": "dog", "k": 0}, "k from 1 to 20"),
         ({"query": "dog", "k": 1000}, "k from 1 to 20"),
-        ({"query": "dog", "k": "many"}, "k from 1 to 20"),
         ({"query": "dog", "limit": 3}, "limit: Extra inputs are not permitted"),
         ({"query": "dog", "filter": {"place": "u"}}, "filter: Extra inputs"),
         ({}, "query: Field required"),
@@ -272,29 +257,14 @@ async def test_mistakes_come_back_as_messages(retriever: LogicRetriever, argumen
     assert await tool.ainvoke(request(tool, **arguments)) == message
 
 
-class _Failing(BaseRetriever):
-    error: Exception
-
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        raise self.error
-
-
 @pytest.mark.parametrize("error", [RuntimeError("gone"), ConnectionError("refused"), SearchUnavailable("busy")])
-async def test_a_search_that_fails_is_told_and_a_bug_is_not_hidden(error: Exception) -> None:
-    tool = logic_search_tool(_Failing(error=error))
-    for message in (call(tool, query="dog"), await tool.ainvoke(request(tool, query="dog"))):
-        assert message.status == "error"
-        assert str(message.content).startswith("The search failed: ")
-        assert str(error) in str(message.content)
+def test_a_search_that_fails_is_told_and_a_bug_is_not_hidden(error: Exception) -> None:
+    message = call(logic_search_tool(Bare(found=[], error=error)), query="dog")
+    assert message.status == "error"
+    assert str(message.content).startswith("The search failed: ")
+    assert str(error) in str(message.content)
     with pytest.raises(TypeError, match="mine"):
-        call(logic_search_tool(_Failing(error=TypeError("mine"))), query="dog")
-
-
-def test_nothing_found_is_said(encoder: ToyEncoder) -> None:
-    empty = LogicRetriever(source=InMemoryVectorStore(LcseEmbeddings(encoder)))
-    message = call(logic_search_tool(empty), query="a dog")
-    assert texts_in(message) == ["No picture was found for 'a dog'. Ask for less, or for something else."]
-    assert message.artifact == []
+        call(logic_search_tool(Bare(found=[], error=TypeError("mine"))), query="dog")
 
 
 def test_the_description_teaches_queries_that_parse(retriever: LogicRetriever) -> None:
@@ -303,24 +273,20 @@ def test_the_description_teaches_queries_that_parse(retriever: LogicRetriever) -
     assert len(examples) >= 5
     assert all(parse(example) is not None for example in examples)
     assert set(tool.args) == {"query", "k"}
-    assert (tool.args["k"]["maximum"], tool.args["k"]["default"]) == (20, 3)
-    chosen = logic_search_tool(retriever, name="find", description="Finds.")
-    assert (chosen.name, chosen.description) == ("find", "Finds.")
+    assert tool.args["k"]["default"] == 3
+    assert "'maximum': 20" in str(tool.args["k"])
 
 
 @pytest.mark.parametrize("wrong", [{"max_bytes": -1}, {"max_side": 32}, {"max_pictures": 0}])
 def test_wrong_settings_are_refused(retriever: LogicRetriever, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match=next(iter(wrong))):
         logic_search_tool(retriever, **wrong)
-
-
-def test_a_store_is_no_retriever(memory: InMemoryVectorStore) -> None:
     with pytest.raises(InvalidOption, match=r"LogicRetriever\(source="):
-        logic_search_tool(memory)  # type: ignore[arg-type]
+        logic_search_tool(retriever.source)  # type: ignore[arg-type]
 
 
-class _Scripted(FakeMessagesListChatModel):
-    def bind_tools(self, tools: Any, **kwargs: Any) -> _Scripted:
+class Scripted(FakeMessagesListChatModel):
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Scripted:
         return self
 
 
@@ -331,7 +297,7 @@ def test_an_agent_mends_its_mistake_and_sees_pictures(retriever: LogicRetriever)
         AIMessage("", tool_calls=[request(tool, query="umbrella AND NOT person", k=1)]),
         AIMessage("Here it is."),
     ]
-    agent = create_agent(_Scripted(responses=asked), tools=[tool])
+    agent = create_agent(Scripted(responses=asked), tools=[tool])
     messages = agent.invoke({"messages": [{"role": "user", "content": "an umbrella, no person"}]})["messages"]
     failed, mended = (message for message in messages if isinstance(message, ToolMessage))
     assert (failed.status, mended.status) == ("error", "success")
