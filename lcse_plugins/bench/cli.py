@@ -331,7 +331,7 @@ def retention(labels: Labels, captions: Path | None, per_image: int, model: Mode
 @common_options
 def calibrate(labels: Labels, mode: Mode, model: Model, run: Run) -> None:
     """Sweep μ and β over LABELS by the paper's objective and by retrieval, and compare with no labels at all."""
-    from lcse_plugins.bench.calibration_sweep import sweep_calibration
+    from lcse_plugins.bench.calibration import sweep_calibration
 
     data = labels.encoded(model, run.limit)
     config = ScoringConfig(mode=mode)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from lcse_plugins.bench.calibration_sweep import sweep_calibration
+from lcse_plugins.bench.calibration import sweep_calibration
 from lcse_plugins.bench.diagnose import Diagnosis, diagnose
 from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.protocol import FloatArray
