@@ -139,7 +139,9 @@ run_options = _bundled(
     click.option("--beta", type=float, help="β, with --mu."),
     click.option("--cache", type=folder, help="Keep image vectors in this folder for the next run."),
     click.option("--limit", type=click.IntRange(min=1), help="Only this many items, for a quick look."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of random draws."),
+    click.option(
+        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is drawn at random."
+    ),
     click.option("--out", type=folder, help="Keep the figures in this folder, as JSON."),
     click.option("--name", help="Name of the kept file; by default the command's."),
     json_option,
@@ -151,7 +153,7 @@ label_options = _bundled(
     click.option("--images", type=existing, help="Where pictures are; by default beside LABELS."),
     click.option("--half", type=click.Choice(["A", "B"]), help="Only one of two fixed halves: tune on A, report B."),
 )
-image_folder = click.option("--images", type=existing, required=True, help="The folder image paths start from.")
+image_folder = click.option("--images", type=existing, required=True, help="The folder that image paths start from.")
 
 
 @bench.command(epilog="Example: lcse bench retrieval photos/photos.jsonl --half B --out results")
@@ -160,11 +162,19 @@ image_folder = click.option("--images", type=existing, required=True, help="The 
     "--pairs", type=click.IntRange(min=1), default=250, show_default=True, help="Pairs of classes to ask about."
 )
 @click.option(
-    "--fewest", type=click.IntRange(min=1), default=5, show_default=True, help="Images that answer a query, at least."
+    "--fewest",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Images that answer each query, and that do not, at least.",
 )
 @run_options
 def retrieval(labels: Labels, pairs: int, fewest: int, run: Run) -> None:
-    """Ask logical queries over LABELS and judge the first ten images, for rivals and for every mode."""
+    """Compare rankings by logical queries, rivals included.
+
+    Queries come from pairs of classes of LABELS. Told are the precision of the first ten images, the area under the
+    curve, how many of the first ten show what was excluded, and the lead of the default mode with its 95 % interval.
+    """
     from lcse_plugins.bench.retrieval import draw_questions, measure_retrieval, retrieval_text
     from lcse_plugins.bench.rivals import make_rankers
 
@@ -188,7 +198,10 @@ def retrieval(labels: Labels, pairs: int, fewest: int, run: Run) -> None:
 )
 @run_options
 def factor(file: Path, images: Path, parses: Parses, run: Run) -> None:
-    """Decide which of two captions is true, for every sample of FILE (FACTOR-Bench) and every mode."""
+    """Choose the true one of two captions (FACTOR-Bench).
+
+    FILE is factor_bench.jsonl, or one of the same form. Every mode chooses for every sample.
+    """
     from lcse_plugins.bench.factor import factor_text, measure_factor, read_factor
     from lcse_plugins.bench.rivals import MODES
     from lcse_plugins.scorer import LogicScorer
@@ -213,7 +226,10 @@ def factor(file: Path, images: Path, parses: Parses, run: Run) -> None:
 @click.option("--retrieval", "captions", type=existing, help="NegBench's retrieval file, for R@5.")
 @run_options
 def negbench(file: Path, images: Path, captions: Path | None, run: Run) -> None:
-    """Answer the multiple-choice questions of FILE (NegBench), and find images by captions that negate."""
+    """Choose the true one of four captions (NegBench).
+
+    FILE is NegBench's multiple-choice CSV; with its retrieval file, images are also searched by captions that negate.
+    """
     import numpy as np
 
     from lcse_plugins.bench import negbench as module
@@ -243,7 +259,10 @@ def negbench(file: Path, images: Path, captions: Path | None, run: Run) -> None:
 @label_options
 @run_options
 def retention(labels: Labels, run: Run) -> None:
-    """Find images by their captions, with plain similarity and with every mode; LABELS is JSON lines with captions."""
+    """Check that captions still find their pictures.
+
+    LABELS is JSON lines with captions; the first of each picture looks for it, by plain similarity and in every mode.
+    """
     from lcse_plugins.bench.photographs import captions_of
     from lcse_plugins.bench.retention import measure_retention, retention_text
 
@@ -266,9 +285,10 @@ def retention(labels: Labels, run: Run) -> None:
 )
 @run_options
 def calibrate(labels: Labels, mode: Mode, run: Run) -> None:
-    """Sweep μ and β over LABELS by the paper's objective and by retrieval, and compare with no labels at all.
+    """Show how quality depends on μ and β.
 
-    To fit a calibration and write it to a file, use `lcse calibrate`.
+    Sweeps both by the paper's objective and by retrieval, beside the calibration that needs no labels. To fit one and
+    write it to a file, use `lcse calibrate`.
     """
     from lcse_plugins.bench.calibration import sweep_calibration, sweep_text
 
@@ -283,7 +303,7 @@ def calibrate(labels: Labels, mode: Mode, run: Run) -> None:
 @label_options
 @run_options
 def diagnose(labels: Labels, run: Run) -> None:
-    """Show what an encoder makes of and, or and not, over LABELS."""
+    """Show what an encoder makes of and, or and not."""
     from lcse_plugins.bench.diagnose import diagnose as analyse
     from lcse_plugins.bench.diagnose import diagnosis_text
 
@@ -297,7 +317,10 @@ def diagnose(labels: Labels, run: Run) -> None:
 @label_options
 @run_options
 def reliability(labels: Labels, run: Run) -> None:
-    """Compare the percentages people are shown with how often the thing is there, over LABELS."""
+    """Check the percentages people are shown.
+
+    Compares them with how often the thing is really there, over all pictures and classes of LABELS.
+    """
     from lcse_plugins.bench.calibration import measure_reliability, reliability_rows
     from lcse_plugins.bench.reports import aligned
 
