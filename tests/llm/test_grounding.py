@@ -17,7 +17,8 @@ from tests.parsing.gold import read_examples, read_tree
 
 def listed(name: str) -> list[tuple[str, Reply]]:
     examples = read_examples(str(Path(__file__).with_name(name)))
-    return [(text, reply_of(golds[0])) for text, golds, _ in examples if len(golds) == 1]
+    seen = [example for example in examples if not example.family.startswith("fresh")]  # those are for the table
+    return [(text, reply_of(golds[0])) for text, golds, _ in seen if len(golds) == 1]
 
 
 RIGHT = listed("right_replies.txt")
