@@ -17,8 +17,8 @@ from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, operator_tree, phr
 from lcse_plugins.calibrating.labelled import read_labels
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.parsing.grammar import parse
-from lcse_plugins.query import And, Concept, Not, Or, Query, canonical, ordered
-from tests.bench.worlds import CLASSES, toy_world
+from lcse_plugins.query import Concept, Not, Query, canonical, ordered
+from tests.bench.worlds import CLASSES, holds, toy_world
 
 LINE: dict[str, Any] = {
     "sample_id": "not_0", "test_type": "operator", "operator": "NOT", "image": "val/1.jpg",
@@ -27,19 +27,6 @@ LINE: dict[str, Any] = {
     "parse_b": {"concepts": [{"text": "orange", "is_negated": True}], "operator": "SINGLE"},
     "meta": {"difficulty": "easy"},
 }  # fmt: skip
-
-
-def holds(query: Query, shown: set[str]) -> bool:
-    match query:
-        case Concept(text):
-            return text in shown
-        case Not(child):
-            return not holds(child, shown)
-        case And(children):
-            return all(holds(child, shown) for child in children)
-        case Or(children):
-            return any(holds(child, shown) for child in children)
-    raise AssertionError(query)
 
 
 def same(one: Query, other: Query) -> bool:
