@@ -67,15 +67,15 @@ def judged(example: Example, parse: Parse) -> str:
 
 
 def measure(url: str | None = None, kept: Path = REPLIES, *, show: bool = False) -> str:
-    """The tables, as Markdown: the queries that were seen while rules were written, and fresh ones."""
+    """The tables, as Markdown: fresh queries, and those that were seen while rules were written."""
     logging.getLogger("lcse_plugins").setLevel(logging.ERROR)
-    examples = read_examples(str(HARD_QUERIES))
-    fresh = [example for example in examples if example.family.startswith("fresh")]
+    lists: dict[str, list[Example]] = {"fresh, second list": [], "fresh, first list": [], "seen earlier": []}
     with closing(Remembering(url, kept)) as llm:
-        tables = [
-            _table("queries seen while rules were written", [e for e in examples if e not in fresh], llm, show),
-            _table("fresh queries", fresh, llm, show),
-        ]
+        for example in read_examples(str(HARD_QUERIES)):
+            if url or example.text in llm.replies:
+                family = example.family.partition(":")[0]
+                lists[family if family in lists else "seen earlier"].append(example)
+        tables = [_table(name, examples, llm, show) for name, examples in lists.items() if examples]
         seconds = statistics.median(took for _, took in llm.replies.values())
     size = len(load_prompt().encode())
     return "\n".join([*tables, f"The model takes {seconds:.1f} s a query (median) with a prompt of {size:,} bytes."])
@@ -99,7 +99,7 @@ def _table(title: str, examples: Sequence[Example], llm: Remembering, show: bool
                 print(f"{name} | {verdict} | {example.text} | {format_query(parse.query)}")
     columns = (*VERDICTS, "while sure")
     rows = [f"| {name} | {' | '.join(str(counts[name][column]) for column in columns)} |" for name in counts]
-    head = f"| {len(examples)} {title} | {' | '.join(columns[:-1])} | of these while sure |\n|---|{'--:|' * 5}"
+    head = f"| {len(examples)} queries, {title} | {' | '.join(columns[:-1])} | of these while sure |\n|---|{'--:|' * 5}"
     asked = sum(is_doubtful(grammar.read(example.text)) for example in examples)
     return "\n".join([head, *rows, "", f"The hybrid asks about {asked} of them.", ""])
 
