@@ -1,30 +1,28 @@
 """Build a benchmark of forced choices from labelled photographs, by the published protocol of FACTOR-Bench.
 
-    python -m benchmarks.build_factor photos.jsonl -o factor.jsonl
+    python -m benchmarks.build_factor photos.jsonl factor.jsonl
 
 Every sample shows one image and two captions about the same concepts, of which the labels make one true. The classes
-exclude `person`, which is in nearly every picture. No pair of concepts serves more than 5 samples of an operator and no
+exclude `person`, which is in nearly every picture. No pair of concepts serves more than 5 samples of a kind and no
 concept more than 10. The true caption is the first in half of the samples, and there are as many of either polarity.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import click
 import numpy as np
+from numpy.random import Generator
 
-from lcse_plugins.bench.factor_file import FactorSample, write_factor
-from lcse_plugins.bench.photographs import Half, half_of, take_images
-from lcse_plugins.bench.phrasing import AFFIRMED, PHRASINGS, article, determiner, operator_tree, phrase
+from lcse_plugins.bench.factor import FactorSample, write_factor
+from lcse_plugins.bench.phrasing import PHRASINGS, article, operator_tree, phrase
 from lcse_plugins.calibrating.labelled import LabelledImages, read_labels
-from lcse_plugins.errors import InvalidOption
-from lcse_plugins.query import And, Concept, Not, Or, Query
+from lcse_plugins.query import And, Concept, Query
 
 __all__ = ["PUBLISHED_COUNTS", "build_factor"]
 
@@ -35,293 +33,204 @@ PUBLISHED_COUNTS: Mapping[str, int] = {
 }  # fmt: skip
 """Samples of each kind in version 1.0; `NESTED` is ours."""
 
-MAX_PER_PAIR, MAX_PER_CONCEPT = 5, 10
-TRIES_PER_SAMPLE = 400
+AFFIRMED = ("{an_a}", "there is {an_a}", "with {an_a}", "containing {a}", "{a} present", "{an_a} in the picture")
+"""Phrasings of one concept, affirmed."""
 
-_Caption: TypeAlias = tuple[str, Query]
-_Make: TypeAlias = Callable[[np.random.Generator, Sequence[str], Sequence[str]], tuple[_Caption, _Caption]]
+EXCLUDED = "person"
+MAX_PER_PAIR, MAX_PER_CONCEPT, TRIES = 5, 10, 400
+
+Caption: TypeAlias = tuple[str, Query]
+Captions: TypeAlias = tuple[Caption, Caption]
+Make: TypeAlias = Callable[[Generator, list[str], list[str]], Captions]
+"""From what an image shows and what it lacks to two captions: one that is true of it, and another."""
 
 
-@dataclass(frozen=True)
-class Scene:
-    """What an image must show and lack, and the captions (true, other) made of it."""
+class Scene(NamedTuple):
+    """How many concepts an image must show and lack, and the captions made of them."""
 
-    test_type: str
-    operator: str
     present: int
     absent: int
-    make: _Make
+    make: Make
     polarity: str | None = None
 
 
-def _said(rng: np.random.Generator, operator: str, a: str, b: str) -> _Caption:
-    patterns = PHRASINGS[operator]
-    return phrase(patterns[int(rng.integers(len(patterns)))], a, b), operator_tree(operator, a, b)
+def _one(rng: Generator, patterns: Sequence[str]) -> str:
+    return patterns[int(rng.integers(len(patterns)))]
 
 
-def _affirmed(rng: np.random.Generator, a: str) -> _Caption:
-    return phrase(AFFIRMED[int(rng.integers(len(AFFIRMED)))], a), Concept(a)
+def _said(rng: Generator, operator: str, a: str, b: str = "") -> Caption:
+    return phrase(_one(rng, PHRASINGS[operator]), a, b), operator_tree(operator, a, b)
 
 
-def _shuffled(rng: np.random.Generator, *names: str) -> list[str]:
+def _affirmed(rng: Generator, a: str) -> Caption:
+    return phrase(_one(rng, AFFIRMED), a), Concept(a)
+
+
+def _shuffled(rng: Generator, *names: str) -> list[str]:
     return [names[i] for i in rng.permutation(len(names))]
 
 
-def _either(true: str, other: str) -> _Make:
-    """One operator against another over the same two concepts, in the order present, absent where they differ."""
+def _either(true: str, other: str) -> Make:
+    """One operator against another over the same two concepts; BUT_NOT names what is there first."""
 
-    def make(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-        a, b = (*present, *absent) if "BUT_NOT" in (true, other) else _shuffled(rng, *present, *absent)
-        return _said(rng, true, a, b), _said(rng, other, a, b)
+    def make(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
+        names = [*there, *lacking] if "BUT_NOT" in (true, other) else _shuffled(rng, *there, *lacking)
+        return _said(rng, true, *names), _said(rng, other, *names)
 
     return make
 
 
-def _one_of_two(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
+def _swapped_concepts(operator: str) -> Make:
+    """The same phrasing with its two concepts in either order."""
+
+    def make(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
+        a, b = _shuffled(rng, *there, *lacking)
+        pattern = _one(rng, PHRASINGS[operator])
+        one, other = ((phrase(pattern, *names), operator_tree(operator, *names)) for names in ((a, b), (b, a)))
+        return one, other
+
+    return make
+
+
+def _one_of_two(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
     """`either … or …` against `both … and …`: but for the connectors the same words."""
-    a, b = _shuffled(rng, *present, *absent)
-    pattern = PHRASINGS["OR"][int(rng.integers(len(PHRASINGS["OR"])))]
+    a, b = _shuffled(rng, *there, *lacking)
+    pattern = _one(rng, PHRASINGS["OR"])
     joined = pattern.replace("either ", "both ").replace(" or ", " and ")
     return (phrase(pattern, a, b), operator_tree("OR", a, b)), (phrase(joined, a, b), operator_tree("AND", a, b))
 
 
-def _absent_one(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    return _said(rng, "NOT", absent[0], ""), _affirmed(rng, absent[0])
+def _de_morgan(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
+    a, b = _shuffled(rng, *there, *lacking)
+    one, other = Concept(a), Concept(b)
+    return (f"not both {article(a)} and {article(b)}", ~(one & other)), (f"either no {a} or no {b}", ~one | ~other)
 
 
-def _present_one(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    return _affirmed(rng, present[0]), _said(rng, "NOT", present[0], "")
+def _compound(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
+    order = _shuffled(rng, *there, *lacking)
+
+    def caption(shown: list[str]) -> Caption:
+        some = {name: article(name) if article(name) != name else f"some {name}" for name in order}
+        words = [some[name] if name in shown else f"no {name}" for name in order]
+        return " and ".join(words), And(tuple(Concept(name) if name in shown else ~Concept(name) for name in order))
+
+    return caption(there), caption(lacking)
 
 
-def _only_one(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    return (article(present[0]), Concept(present[0])), _said(rng, "AND", *_shuffled(rng, present[0], absent[0]))
+def _nested(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
+    a, b = _shuffled(rng, there[0], lacking[0])
+    third = [*there[1:], *lacking[1:]][0]
+    either, either_tree = f"either {article(a)} or {article(b)}", Concept(a) | Concept(b)
+    without = f"{either}, but no {third}", either_tree & ~Concept(third)
+    with_it = f"{either}, and also {article(third)}", either_tree & Concept(third)
+    return (with_it, without) if third in there else (without, with_it)
 
 
-def _de_morgan(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    a, b = _shuffled(rng, *present, *absent)
-    not_both = Not(And((Concept(a), Concept(b))))
-    return (f"not both {article(a)} and {article(b)}", not_both), (
-        f"either no {a} or no {b}",
-        Or((Not(Concept(a)), Not(Concept(b)))),
-    )
+def _absent(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
+    return _said(rng, "NOT", *lacking), _affirmed(rng, *lacking)
 
 
-def _double_negation(
-    rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]
-) -> tuple[_Caption, _Caption]:
-    a = present[0]
-    return (article(a), Concept(a)), (f"{a} is not missing", Not(Not(Concept(a))))
+def _present(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
+    return _affirmed(rng, *there), _said(rng, "NOT", *there)
 
 
-def _swapped_concepts(operator: str) -> _Make:
-    def make(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-        a, b = _shuffled(rng, *present, *absent)
-        patterns = PHRASINGS[operator]
-        pattern = patterns[int(rng.integers(len(patterns)))]
-        return (phrase(pattern, a, b), operator_tree(operator, a, b)), (
-            phrase(pattern, b, a),
-            operator_tree(operator, b, a),
-        )
-
-    return make
+def _only_one(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
+    return (article(*there), Concept(*there)), _said(rng, "AND", *_shuffled(rng, *there, *lacking))
 
 
-def _compound(rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]) -> tuple[_Caption, _Caption]:
-    order = _shuffled(rng, *present, *absent)
-
-    def caption(shown: frozenset[str]) -> _Caption:
-        words = [determiner(name) if name in shown else f"no {name}" for name in order]
-        leaves = [Concept(name) if name in shown else Not(Concept(name)) for name in order]
-        return " and ".join(words), And(tuple(leaves))
-
-    return caption(frozenset(present)), caption(frozenset(absent))
+def _double_negation(rng: Generator, there: list[str], lacking: list[str]) -> Captions:
+    return (article(*there), Concept(*there)), (f"{there[0]} is not missing", ~~Concept(*there))
 
 
-def _nested_but_not(
-    rng: np.random.Generator, present: Sequence[str], absent: Sequence[str]
-) -> tuple[_Caption, _Caption]:
-    a, b = _shuffled(rng, present[0], absent[0])
-    third = present[1] if len(present) > 1 else absent[1]
-    either = Or((Concept(a), Concept(b)))
-    without = (f"either {article(a)} or {article(b)}, but no {third}", And((either, Not(Concept(third)))))
-    with_it = (f"either {article(a)} or {article(b)}, and also {article(third)}", And((either, Concept(third))))
-    return (with_it, without) if len(present) > 1 else (without, with_it)
-
-
-SCENES: Mapping[str, tuple[Scene, ...]] = {
-    "NOT": (
-        Scene("operator", "NOT", 0, 1, _absent_one, "negation_correct"),
-        Scene("operator", "NOT", 1, 0, _present_one, "affirmation_correct"),
-    ),
-    "AND": (Scene("operator", "AND", 1, 1, _only_one),),
-    "OR": (Scene("operator", "OR", 1, 1, _one_of_two),),
-    "BUT_NOT": (
-        Scene("operator", "BUT_NOT", 1, 1, _either("BUT_NOT", "AND"), "negation_correct"),
-        Scene("operator", "BUT_NOT", 2, 0, _either("AND", "BUT_NOT"), "affirmation_correct"),
-    ),
-    "NEITHER": (
-        Scene("operator", "NEITHER", 0, 2, _either("NEITHER", "OR"), "negation_correct"),
-        Scene("operator", "NEITHER", 1, 1, _either("OR", "NEITHER"), "affirmation_correct"),
-    ),
-    "DE_MORGAN": (Scene("equivalence", "DE_MORGAN", 1, 1, _de_morgan),),
-    "DOUBLE_NEG": (Scene("equivalence", "DOUBLE_NEG", 1, 0, _double_negation),),
-    "COMM_AND": (Scene("equivalence", "COMM_AND", 2, 0, _swapped_concepts("AND")),),
-    "COMM_OR": (Scene("equivalence", "COMM_OR", 1, 1, _swapped_concepts("OR")),),
-    "COMPOUND": (
-        Scene("compound", "COMPOUND", 1, 2, _compound),
-        Scene("compound", "COMPOUND", 2, 1, _compound),
-        Scene("compound", "COMPOUND", 2, 2, _compound),
-    ),
-    "NESTED": (
-        Scene("nested", "NESTED", 1, 2, _nested_but_not, "negation_correct"),
-        Scene("nested", "NESTED", 2, 1, _nested_but_not, "affirmation_correct"),
-    ),
+YES, NO = "affirmation_correct", "negation_correct"
+KINDS: Mapping[str, tuple[str, tuple[Scene, ...]]] = {
+    "NOT": ("operator", (Scene(0, 1, _absent, NO), Scene(1, 0, _present, YES))),
+    "AND": ("operator", (Scene(1, 1, _only_one),)),
+    "OR": ("operator", (Scene(1, 1, _one_of_two),)),
+    "BUT_NOT": ("operator", (Scene(1, 1, _either("BUT_NOT", "AND"), NO), Scene(2, 0, _either("AND", "BUT_NOT"), YES))),
+    "NEITHER": ("operator", (Scene(0, 2, _either("NEITHER", "OR"), NO), Scene(1, 1, _either("OR", "NEITHER"), YES))),
+    "DE_MORGAN": ("equivalence", (Scene(1, 1, _de_morgan),)),
+    "DOUBLE_NEG": ("equivalence", (Scene(1, 0, _double_negation),)),
+    "COMM_AND": ("equivalence", (Scene(2, 0, _swapped_concepts("AND")),)),
+    "COMM_OR": ("equivalence", (Scene(1, 1, _swapped_concepts("OR")),)),
+    "COMPOUND": ("compound", (Scene(1, 2, _compound), Scene(2, 1, _compound), Scene(2, 2, _compound))),
+    "NESTED": ("nested", (Scene(1, 2, _nested, NO), Scene(2, 1, _nested, YES))),
 }
-"""Kind of sample → the scenes it is drawn from, in equal shares."""
+"""Kind of sample → its test type, and the scenes it is drawn from in turn."""
 
 
 def build_factor(
-    images: LabelledImages,
-    *,
-    root: str | Path | None = None,
-    seed: int = 0,
-    counts: Mapping[str, int] = PUBLISHED_COUNTS,
-    exclude: str = "person",
+    images: LabelledImages, *, root: Path | None = None, counts: Mapping[str, int] = PUBLISHED_COUNTS
 ) -> list[FactorSample]:
-    """Draw samples; the same seed and images give the same ones.
+    """Draw samples; the same images give the same ones.
 
     Args:
         images: Labelled pictures; their labels must be complete over their classes.
         root: The folder that the pictures' paths are written relative to; by default their names alone.
-        seed: Of the draw.
         counts: Kind → how many samples are wanted; fewer are made where the caps or the images allow no more.
-        exclude: The class that is not asked about.
-
-    Raises:
-        InvalidOption: the images allow no sample at all.
     """
     names = [path.relative_to(root).as_posix() if root else path.name for path in images.paths]
     samples: list[FactorSample] = []
-    for position, (kind, scenes) in enumerate(SCENES.items()):
-        drawn = _Draw(images, names, np.random.default_rng([seed, position]), exclude)
-        samples += drawn.samples(kind, scenes, counts.get(kind, 0))
-    if not samples:
-        raise InvalidOption("these images allow no sample: they need classes that some show and others lack")
+    for position, (kind, count) in enumerate(counts.items()):
+        samples += _drawn(images, names, kind, count, np.random.default_rng(position))
     return samples
 
 
-class _Draw:
-    """Draws the samples of one kind under its caps."""
+def _drawn(images: LabelledImages, names: Sequence[str], kind: str, wanted: int, rng: Generator) -> list[FactorSample]:
+    """Samples of one kind, from its scenes in turn, until a scene finds no more."""
+    test_type, scenes = KINDS[kind]
+    columns = [i for i, name in enumerate(images.classes) if name != EXCLUDED]
+    pairs: Counter[tuple[int, int]] = Counter()
+    uses: Counter[int] = Counter()
+    taken: set[tuple[int, ...]] = set()
 
-    def __init__(
-        self,
-        images: LabelledImages,
-        names: Sequence[str],
-        rng: np.random.Generator,
-        exclude: str,
-    ) -> None:
-        self.images = images
-        self.names = names
-        self.rng = rng
-        self.columns = [i for i, name in enumerate(images.classes) if name != exclude]
-        self.pairs: Counter[tuple[int, ...]] = Counter()
-        self.concepts: Counter[int] = Counter()
-        self.taken: set[tuple[int, ...]] = set()
-
-    def samples(self, kind: str, scenes: Sequence[Scene], wanted: int) -> list[FactorSample]:
-        """Draw from the scenes in turn, so that none uses up the caps before another."""
-        shares = [wanted * (i + 1) // len(scenes) - wanted * i // len(scenes) for i in range(len(scenes))]
-        tries = [iter(range(share * TRIES_PER_SAMPLE)) for share in shares]
-        found: list[list[FactorSample]] = [[] for _ in scenes]
-        for turn in range(max(shares)):
-            for number, scene in enumerate(scenes):
-                if turn < shares[number]:
-                    sample = self._next(scene, tries[number], f"{kind.lower()}_{number}_{turn:04d}")
-                    found[number] += [] if sample is None else [sample]
-            if any(scene.polarity for scene in scenes) and any(
-                len(made) < min(turn + 1, share) for made, share in zip(found, shares, strict=True)
-            ):
-                found = [made[:turn] for made in found]
-                break
-        return self._placed(found)
-
-    def _placed(self, found: Sequence[Sequence[FactorSample]]) -> list[FactorSample]:
-        """All samples, the captions of every other one swapped, at random places of each scene."""
-        samples: list[FactorSample] = []
-        for made in found:
-            swaps = self.rng.permutation(np.arange(len(samples), len(samples) + len(made)) % 2)
-            samples += [_swapped(sample) if swap else sample for sample, swap in zip(made, swaps, strict=True)]
-        return samples
-
-    def _next(self, scene: Scene, tries: Iterator[int], name: str) -> FactorSample | None:
-        for _ in tries:
-            image = int(self.rng.integers(len(self.images)))
-            chosen = self._choose(image, scene)
-            if chosen is not None:
-                return self._sample(name, image, scene, *chosen)
+    def choose(scene: Scene) -> tuple[int, list[str], list[str]] | None:
+        """An image, and what of it is named, within the caps."""
+        for _ in range(TRIES):
+            image = int(rng.integers(len(images)))
+            free = rng.permutation([c for c in columns if uses[c] < MAX_PER_CONCEPT]).tolist()
+            there = [c for c in free if images.labels[image, c]][: scene.present]
+            lacking = [c for c in free if not images.labels[image, c]][: scene.absent]
+            named = sorted([*there, *lacking])
+            together = list(combinations(named, 2))
+            short = len(named) < scene.present + scene.absent
+            if short or (image, *named) in taken or any(pairs[pair] >= MAX_PER_PAIR for pair in together):
+                continue
+            taken.add((image, *named))
+            pairs.update(together)
+            uses.update(named)
+            return image, [images.classes[c] for c in there], [images.classes[c] for c in lacking]
         return None
 
-    def _choose(self, image: int, scene: Scene) -> tuple[list[int], list[int]] | None:
-        row = self.images.labels[image]
-        free = [c for c in self.columns if self.concepts[c] < MAX_PER_CONCEPT]
-        there, lacking = [c for c in free if row[c]], [c for c in free if not row[c]]
-        if len(there) < scene.present or len(lacking) < scene.absent:
-            return None
-        present = self.rng.choice(there, scene.present, replace=False).tolist() if scene.present else []
-        absent = self.rng.choice(lacking, scene.absent, replace=False).tolist() if scene.absent else []
-        involved = sorted([*present, *absent])
-        pairs = list(combinations(involved, 2))
-        if (image, *involved) in self.taken or any(self.pairs[pair] >= MAX_PER_PAIR for pair in pairs):
-            return None
-        self.taken.add((image, *involved))
-        self.pairs.update(pairs)
-        self.concepts.update(involved)
-        return present, absent
-
-    def _sample(self, name: str, image: int, scene: Scene, present: list[int], absent: list[int]) -> FactorSample:
-        classes = self.images.classes
-        there, lacking = [classes[c] for c in present], [classes[c] for c in absent]
-        true, other = scene.make(self.rng, there, lacking)
-        equivalence = scene.test_type == "equivalence"
-        meta = {"concepts": [*there, *lacking], "polarity": scene.polarity}
-        return FactorSample(
-            sample_id=name,
-            test_type=scene.test_type,
-            operator=scene.operator,
-            image=self.names[image],
-            caption_a=true[0],
-            caption_b=other[0],
-            correct="both" if equivalence else "a",
-            parse_a=true[1],
-            parse_b=other[1],
-            meta=meta,
+    samples: list[FactorSample] = []
+    for turn in range(wanted):
+        scene = scenes[turn % len(scenes)]
+        if (chosen := choose(scene)) is None:
+            return samples[: len(samples) - len(samples) % len(scenes)]  # as many of each scene
+        image, there, lacking = chosen
+        first, second = scene.make(rng, there, lacking)
+        swap = (turn // len(scenes) + turn % len(scenes)) % 2 == 1  # in half of each scene
+        if swap:
+            first, second = second, first
+        samples.append(
+            FactorSample(
+                sample_id=f"{kind.lower()}_{turn:04d}",
+                test_type=test_type,
+                operator=kind,
+                image=names[image],
+                caption_a=first[0],
+                caption_b=second[0],
+                correct="both" if test_type == "equivalence" else "b" if swap else "a",
+                parse_a=first[1],
+                parse_b=second[1],
+                meta={"concepts": [*there, *lacking], "polarity": scene.polarity},
+            )
         )
-
-
-def _swapped(sample: FactorSample) -> FactorSample:
-    return replace(
-        sample,
-        caption_a=sample.caption_b,
-        caption_b=sample.caption_a,
-        correct="both" if sample.correct == "both" else "b",
-        parse_a=sample.parse_b,
-        parse_b=sample.parse_a,
-    )
-
-
-@click.command()
-@click.argument("labels", type=click.Path(path_type=Path))
-@click.option("-o", "target", type=click.Path(path_type=Path), required=True, help="File to write.")
-@click.option("--half", type=click.Choice(["A", "B"]))
-def main(labels: Path, target: Path, half: Half | None) -> None:
-    """Write a benchmark made from LABELS."""
-    images = read_labels(labels)
-    if half is not None:
-        images = take_images(images, half_of(images, half))
-    samples = build_factor(images, root=labels.parent)
-    write_factor(samples, target)
-    click.echo(f"wrote {len(samples)} samples to {target}: {dict(Counter(s.operator for s in samples))}")
+    return samples
 
 
 if __name__ == "__main__":
-    main()
+    labels, target = map(Path, sys.argv[1:])
+    made = build_factor(read_labels(labels), root=labels.parent)
+    write_factor(made, target)
+    print(f"wrote {len(made)} samples to {target}: {dict(Counter(sample.operator for sample in made))}")

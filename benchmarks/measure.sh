@@ -11,7 +11,7 @@ lcse bench retrieval "$labels" $keep --name retrieval
 lcse bench retrieval "$labels" --half A --fewest 4 $keep --name retrieval-half-a
 lcse bench retrieval "$labels" --half B --fewest 4 $keep --name retrieval-half-b
 lcse bench reliability "$labels" --half B $keep --name reliability
-python -m benchmarks.build_factor "$labels" -o build/factor.jsonl
+python -m benchmarks.build_factor "$labels" build/factor.jsonl
 lcse bench factor build/factor.jsonl --images build/photos --parses own $keep --name factor
 lcse bench retention "$labels" $keep --name retention
 lcse bench diagnose "$labels" $keep --name diagnose

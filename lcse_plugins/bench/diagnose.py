@@ -6,26 +6,24 @@ that only the operator differs.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lcse_plugins.bench.metrics import area_under_curve, spearman
-from lcse_plugins.bench.photographs import Progress
-from lcse_plugins.bench.phrasing import article, operator_answers, operator_tree, phrase
-from lcse_plugins.bench.reports import number_text
+from lcse_plugins.bench.photographs import Progress, tracked
+from lcse_plugins.bench.phrasing import article, class_pairs, operator_answers, operator_tree, phrase
+from lcse_plugins.bench.reports import Rows, aligned, number_text
 from lcse_plugins.bench.rivals import MODES, make_rankers
 from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
-from lcse_plugins.errors import InvalidOption
 from lcse_plugins.parsing.result import Parse, affirmative_text
 from lcse_plugins.scoring.calibration import Calibration
 
-__all__ = ["QUADRANTS", "TEXTS", "Diagnosis", "diagnose"]
+__all__ = ["diagnose", "diagnosis_rows", "diagnosis_text"]
 
 TEXTS = {
     "AND": "{an_a} and {a_b}",
@@ -33,64 +31,13 @@ TEXTS = {
     "BUT_NOT": "{an_a} but no {b}",
     "NEITHER": "neither {an_a} nor {a_b}",
 }
-QUADRANTS = ("both", "only a", "only b", "neither")
-QUALITY_BINS = ((0.0, 0.85), (0.85, 0.9), (0.9, 0.95), (0.95, 1.0))
+QUALITIES = (0.85, 0.9, 0.95, 1.0)
+"""Upper ends of the bins of evidence quality."""
+GAINING = ("lcse", "factored", "anchored")
+"""Modes whose gain over plain similarity is told."""
 
-_Floats = NDArray[np.floating]
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """The analysis; areas and shares lie in [0, 1].
-
-    Attributes:
-        detection_auc: how well "a X", as one text, finds images with X.
-        polarity_auc: how well "no X" finds images without X; 0.5 is chance, 0 is the opposite of what was said.
-        polarity_correlation: rank correlation of "a X" and "no X" over images.
-        quadrants: operator → quadrant → mean similarity there, in deviations from the mean over images.
-        sensitivity: kind of change to a text → mean absolute change of similarity, in the same deviations; None where
-            there are too few classes to change it so.
-        gain_by_quality: bin of evidence quality → gain in AUC of each mode over plain similarity.
-        pairs: how many pairs of classes.
-        images: how many images.
-    """
-
-    detection_auc: float
-    polarity_auc: float
-    polarity_correlation: float
-    quadrants: Mapping[str, Mapping[str, float]]
-    sensitivity: Mapping[str, float | None]
-    gain_by_quality: Mapping[str, Mapping[str, float]]
-    pairs: int
-    images: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The analysis as JSON values."""
-        return asdict(self)
-
-    def to_text(self) -> str:
-        """The analysis for a terminal."""
-        lines = [
-            f"{self.images} images, {self.pairs} pairs of classes",
-            f'"a X" finds images with X        AUC {self.detection_auc:.3f}',
-            f'"no X" finds images without X    AUC {self.polarity_auc:.3f}   (0.5 is chance)',
-            f'"a X" and "no X" rank alike      ρ   {self.polarity_correlation:.3f}',
-            "",
-            "where similarity is highest (deviations from the mean)",
-            f"  {'':<9}" + "".join(f"{name:>10}" for name in QUADRANTS),
-            *(f"  {op:<9}" + "".join(f"{row[q]:>10.2f}" for q in QUADRANTS) for op, row in self.quadrants.items()),
-            "",
-            "how far a change of the text moves similarity (deviations)",
-            *(f"  {kind:<14} {number_text(value, '.2f')}" for kind, value in self.sensitivity.items()),
-            "",
-            "gain in AUC over plain similarity, by how well the weaker concept is detected",
-            *(
-                f"  {label}  {row['queries']:>4.0f} queries"
-                + "".join(f"   {name} {value:+.3f}" for name, value in row.items() if name != "queries")
-                for label, row in self.gain_by_quality.items()
-            ),
-        ]
-        return "\n".join(lines)
+_Pairs: TypeAlias = Sequence[tuple[int, int]]
+_Floats: TypeAlias = NDArray[np.floating]
 
 
 def diagnose(
@@ -103,8 +50,8 @@ def diagnose(
     fewest: int = 5,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Diagnosis:
-    """Analyse an encoder.
+) -> dict[str, Any]:
+    """Analyse an encoder; areas and shares lie in [0, 1].
 
     Args:
         encoder: The encoder of the vectors.
@@ -114,143 +61,133 @@ def diagnose(
         pairs: At most this many pairs of classes, drawn at random.
         fewest: Every quadrant of a pair has at least this many images.
         seed: Of the draw.
-        progress: Called with (done, total) steps.
+        progress: Called with (done, total) pairs.
+
+    Returns:
+        `detection_auc`: how well "a X" finds images with X; `polarity_auc`: how well "no X" finds those without (0.5 is
+        chance, 0 the opposite of what was said); `polarity_correlation` of the two rankings. `quadrants`: operator →
+        where similarity is highest, in deviations from the mean over images. `sensitivity`: kind of change to a text →
+        how far similarity moves, in the same deviations; None with too few classes. `gain_by_quality`: the gain in AUC
+        of our modes, by how well the weaker concept is detected. The number of `pairs` and of `images`.
 
     Raises:
         InvalidOption: no pair of classes has enough images in every quadrant.
     """
-    steps = iter(range(1, 6))
 
-    def step() -> None:
-        if progress is not None:
-            progress(next(steps), 5)
+    def fits(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> bool:
+        return all(mask.sum() >= fewest for mask in _quadrants(a, b).values())
 
-    chosen = _pairs(images, pairs=pairs, fewest=fewest, seed=seed)
-    concepts = vectors @ concept_vectors(encoder, images.classes).T
-    usable = [c for c in range(len(images.classes)) if fewest <= images.labels[:, c].sum() <= len(images) - fewest]
-    said = [article(images.classes[c]) for c in usable], [f"no {images.classes[c]}" for c in usable]
-    says, denies = (vectors @ encoder.encode_texts(texts).T for texts in said)
-    step()
-    texts = {op: _text_similarities(encoder, vectors, images, chosen, pattern) for op, pattern in TEXTS.items()}
-    step()
-    quadrants = _quadrant_preference(images, chosen, texts)
-    step()
-    sensitivity = _sensitivity(encoder, vectors, images, chosen, texts["AND"], seed=seed)
-    step()
-    gains = _gain_by_quality(encoder, images, vectors, chosen, concepts, calibration)
-    step()
-    return Diagnosis(
-        detection_auc=_mean(area_under_curve(says[:, i], images.labels[:, c]) for i, c in enumerate(usable)),
-        polarity_auc=_mean(area_under_curve(denies[:, i], ~images.labels[:, c]) for i, c in enumerate(usable)),
-        polarity_correlation=_mean(spearman(says[:, i], denies[:, i]) for i in range(len(usable))),
-        quadrants=quadrants,
-        sensitivity=sensitivity,
-        gain_by_quality=gains,
-        pairs=len(chosen),
-        images=len(images),
-    )
+    chosen = class_pairs(images, fits, pairs, np.random.default_rng(seed))
+    usable = [c for c, shown in enumerate(images.labels.T) if fewest <= shown.sum() <= len(images) - fewest]
+    says = vectors @ encoder.encode_texts([article(images.classes[c]) for c in usable]).T
+    denies = vectors @ encoder.encode_texts([f"no {images.classes[c]}" for c in usable]).T
+    there = images.labels[:, usable]
+    every = range(len(usable))
 
+    def similarities(asked: Sequence[tuple[int, int, str]]) -> _Floats:
+        """(n, texts) similarities of phrasings over two classes."""
+        said = [phrase(pattern, images.classes[a], images.classes[b]) for a, b, pattern in asked]
+        return np.asarray(vectors @ encoder.encode_texts(said).T)
 
-def _pairs(images: LabelledImages, *, pairs: int, fewest: int, seed: int) -> list[tuple[int, int]]:
-    fitting = [
-        (a, b)
-        for a, b in itertools.permutations(range(len(images.classes)), 2)
-        if all(mask.sum() >= fewest for mask in _quadrant_masks(images, a, b).values())
-    ]
-    if not fitting:
-        raise InvalidOption(f"no two classes have {fewest} images each of both, one and none; label more images")
-    order = np.random.default_rng(seed).permutation(len(fitting))[:pairs]
-    return [fitting[i] for i in sorted(order)]
+    texts = {operator: similarities([(a, b, pattern) for a, b in chosen]) for operator, pattern in TEXTS.items()}
+    changes = _changes(chosen, len(images.classes), seed)
+    spread = float(texts["AND"].std(axis=0).mean())
+    return {
+        "detection_auc": float(np.mean([area_under_curve(says[:, i], there[:, i]) for i in every])),
+        "polarity_auc": float(np.mean([area_under_curve(denies[:, i], ~there[:, i]) for i in every])),
+        "polarity_correlation": float(np.mean([spearman(says[:, i], denies[:, i]) for i in every])),
+        "quadrants": {operator: _preference(images, chosen, table) for operator, table in texts.items()},
+        "sensitivity": {
+            kind: float(np.abs(similarities(asked) - texts["AND"]).mean()) / spread if asked else None
+            for kind, asked in changes.items()
+        },
+        "gain_by_quality": _gains(encoder, images, vectors, chosen, calibration, progress),
+        "pairs": len(chosen),
+        "images": len(images),
+    }
 
 
-def _quadrant_masks(images: LabelledImages, a: int, b: int) -> dict[str, NDArray[np.bool_]]:
-    one, other = images.labels[:, a], images.labels[:, b]
-    return dict(zip(QUADRANTS, (one & other, one & ~other, ~one & other, ~one & ~other), strict=True))
+def _quadrants(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
+    return {"both": a & b, "only a": a & ~b, "only b": ~a & b, "neither": ~a & ~b}
 
 
-def _answers(images: LabelledImages, a: int, b: int) -> dict[str, NDArray[np.bool_]]:
-    return operator_answers(images.labels[:, a], images.labels[:, b])
+def _preference(images: LabelledImages, pairs: _Pairs, table: _Floats) -> dict[str, float]:
+    """Quadrant → mean standardised similarity there, over pairs."""
+    standard = (table - table.mean(axis=0)) / table.std(axis=0)
+    found: dict[str, list[float]] = defaultdict(list)
+    for i, (a, b) in enumerate(pairs):
+        for name, mask in _quadrants(images.labels[:, a], images.labels[:, b]).items():
+            found[name].append(float(standard[mask, i].mean()))
+    return {name: float(np.mean(values)) for name, values in found.items()}
 
 
-def _filled(pattern: str, images: LabelledImages, a: int, b: int) -> str:
-    return phrase(pattern, images.classes[a], images.classes[b])
-
-
-def _text_similarities(
-    encoder: Encoder, vectors: FloatArray, images: LabelledImages, pairs: Sequence[tuple[int, int]], pattern: str
-) -> _Floats:
-    """(n, pairs) similarities of one phrasing."""
-    return np.asarray(vectors @ encoder.encode_texts([_filled(pattern, images, a, b) for a, b in pairs]).T)
-
-
-def _quadrant_preference(
-    images: LabelledImages, pairs: Sequence[tuple[int, int]], texts: Mapping[str, _Floats]
-) -> dict[str, dict[str, float]]:
-    preference = {}
-    for operator, table in texts.items():
-        standard = (table - table.mean(axis=0)) / table.std(axis=0)
-        rows = [
-            [standard[mask, i].mean() for mask in _quadrant_masks(images, a, b).values()]
-            for i, (a, b) in enumerate(pairs)
-        ]
-        preference[operator] = dict(zip(QUADRANTS, (float(x) for x in np.mean(rows, axis=0)), strict=True))
-    return preference
-
-
-def _sensitivity(
-    encoder: Encoder,
-    vectors: FloatArray,
-    images: LabelledImages,
-    pairs: Sequence[tuple[int, int]],
-    base: _Floats,
-    *,
-    seed: int,
-) -> dict[str, float | None]:
+def _changes(pairs: _Pairs, classes: int, seed: int) -> dict[str, list[tuple[int, int, str]]]:
+    """Kind of change → how "a and b" reads after it, for each pair; nothing where there are too few other classes."""
     rng = np.random.default_rng(seed)
-    count = len(images.classes)
-    others = [rng.permutation([c for c in range(count) if c not in pair])[:2].tolist() for pair in pairs]
-    changed = {
+    others = [rng.permutation([c for c in range(classes) if c not in pair])[:2].tolist() for pair in pairs]
+    both = list(zip(pairs, others, strict=True))
+    return {
         "paraphrase": [(a, b, "both {an_a} and {a_b}") for a, b in pairs],
         "operator swap": [(a, b, TEXTS["BUT_NOT"]) for a, b in pairs],
-        "concept swap": [(a, c, TEXTS["AND"]) for (a, _), drawn in zip(pairs, others, strict=True) for c in drawn[:1]],
-        "unrelated": [(*drawn, TEXTS["AND"]) for drawn in others if len(drawn) == 2],
+        "concept swap": [(a, drawn[0], TEXTS["AND"]) for (a, _), drawn in both if drawn],
+        "unrelated": [(drawn[0], drawn[1], TEXTS["AND"]) for _, drawn in both if len(drawn) == 2],
     }
-    spread = float(base.std(axis=0).mean())
-
-    def moved(texts: Sequence[tuple[int, int, str]]) -> float:
-        similar = vectors @ encoder.encode_texts([_filled(pattern, images, a, b) for a, b, pattern in texts]).T
-        return float(np.abs(similar - base).mean()) / spread
-
-    return {kind: moved(texts) if texts else None for kind, texts in changed.items()}
 
 
-def _gain_by_quality(
+def _gains(
     encoder: Encoder,
     images: LabelledImages,
     vectors: FloatArray,
-    pairs: Sequence[tuple[int, int]],
-    concepts: _Floats,
+    pairs: _Pairs,
     calibration: Calibration | None,
+    progress: Progress | None,
 ) -> dict[str, dict[str, float]]:
-    """Mean gain in AUC over plain similarity, by how well the weaker concept of the pair is detected."""
-    modes = {name: MODES[name] for name in ("holistic", "lcse", "factored", "anchored")}
+    modes = {name: MODES[name] for name in ("holistic", *GAINING)}
     rankers = make_rankers(encoder, vectors, calibration=calibration, modes=modes)
-    found: dict[str, list[dict[str, float]]] = {}
-    for a, b in pairs:
-        quality = min(area_under_curve(concepts[:, c], images.labels[:, c]) for c in (a, b))
-        label = next(f"{low:.2f}–{high:.2f}" for low, high in QUALITY_BINS if quality <= high)
-        answers = _answers(images, a, b)
+    concepts = vectors @ concept_vectors(encoder, images.classes).T
+    found: dict[float, list[list[float]]] = defaultdict(list)
+    for a, b in tracked(pairs, progress):
+        weakest = min(area_under_curve(concepts[:, c], images.labels[:, c]) for c in (a, b))
+        quality = next(high for high in QUALITIES if weakest <= high)
+        names = images.classes[a], images.classes[b]
+        answers = operator_answers(images.labels[:, a], images.labels[:, b])
         for operator, pattern in TEXTS.items():
-            tree = operator_tree(operator, images.classes[a], images.classes[b])
-            text = _filled(pattern, images, a, b)
+            tree, text = operator_tree(operator, *names), phrase(pattern, *names)
             parse = Parse(text=text, query=tree, affirmative=affirmative_text(tree, text), parser="oracle")
             areas = {name: area_under_curve(rankers[name](parse), answers[operator]) for name in modes}
-            found.setdefault(label, []).append({n: areas[n] - areas["holistic"] for n in modes if n != "holistic"})
+            found[quality].append([areas[name] - areas["holistic"] for name in GAINING])
+    lows = dict(zip(QUALITIES, (0.0, *QUALITIES), strict=False))
     return {
-        label: {"queries": float(len(rows)), **{name: _mean(row[name] for row in rows) for name in rows[0]}}
-        for label, rows in sorted(found.items())
+        f"{lows[high]:.2f}–{high:.2f}": {
+            "queries": float(len(rows)),
+            **dict(zip(GAINING, np.mean(rows, axis=0).tolist(), strict=True)),
+        }
+        for high, rows in sorted(found.items())
     }
 
 
-def _mean(values: Iterable[float]) -> float:
-    return float(np.mean(list(values)))
+def diagnosis_rows(result: Mapping[str, Any]) -> Rows:
+    """What plain similarity hears of a text."""
+    return [
+        ["plain similarity", "value"],
+        ['"a X" finds pictures with X, AUC', f"{result['detection_auc']:.3f}"],
+        ['"no X" finds pictures without X, AUC', f"{result['polarity_auc']:.3f}"],
+        ['"a X" and "no X" rank alike, ρ', f"{result['polarity_correlation']:.3f}"],
+        *(
+            [f"similarity moves by, in deviations: {kind}", number_text(moved, ".2f")]
+            for kind, moved in result["sensitivity"].items()
+        ),
+    ]
+
+
+def diagnosis_text(result: Mapping[str, Any]) -> str:
+    """The analysis for a terminal."""
+    quadrants, gains = result["quadrants"], result["gain_by_quality"]
+    where = [["highest similarity, in deviations", *quadrants["AND"]]]
+    where += [[operator, *(f"{value:.2f}" for value in row.values())] for operator, row in quadrants.items()]
+    gained = [["gain in AUC, where the weaker concept's is", "queries", *GAINING]]
+    gained += [
+        [bin_, f"{row['queries']:.0f}", *(f"{row[name]:+.3f}" for name in GAINING)] for bin_, row in gains.items()
+    ]
+    head = f"{result['images']} images, {result['pairs']} pairs of classes"
+    return "\n\n".join([f"{head}\n{aligned(diagnosis_rows(result))}", aligned(where), aligned(gained)])

@@ -7,24 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from lcse_plugins.calibrating.ranks import mid_ranks
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.scoring.arguments import check_count
 
-__all__ = [
-    "area_under_curve",
-    "best_first",
-    "finite",
-    "precision_at",
-    "spearman",
-    "standing_before",
-]
+__all__ = ["area_under_curve", "best_first", "finite", "spearman", "standing_before"]
 
 
 def finite(scores: ArrayLike) -> NDArray[np.float64]:
-    """(n,) the scores as they are, if they can be compared.
-
-    Raises:
-        InvalidOption: some are NaN or infinite.
-    """
+    """(n,) the scores as they are; InvalidOption where some are NaN or infinite, which cannot be compared."""
     values = np.asarray(scores, dtype=np.float64)
     if not np.isfinite(values).all():
         raise InvalidOption("scores hold NaN or infinite values, which cannot be ranked; check the encoder")
@@ -42,22 +30,10 @@ def standing_before(scores: ArrayLike, item: int) -> int:
     return int(np.sum(values > values[item])) + int(np.sum(values[:item] == values[item]))
 
 
-def precision_at(scores: ArrayLike, relevant: ArrayLike, k: int) -> float:
-    """Share of the k best that are relevant; fewer than k items count as k."""
-    check_count("k", k)
-    return float(np.asarray(relevant, dtype=bool)[best_first(scores)[:k]].sum()) / k
-
-
 def area_under_curve(scores: ArrayLike, relevant: ArrayLike) -> float:
-    """The chance that a relevant item scores above an irrelevant one, ties counting half.
-
-    Raises:
-        InvalidOption: there is no relevant item, or no other.
-    """
+    """The chance that a relevant item scores above an irrelevant one, ties counting half; both kinds must be there."""
     truth = np.asarray(relevant, dtype=bool)
     yes, no = int(truth.sum()), int((~truth).sum())
-    if not yes or not no:
-        raise InvalidOption(f"the area under the curve needs both kinds of items, not {yes} relevant and {no} others")
     return float((mid_ranks(finite(scores))[truth].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
@@ -66,6 +42,4 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     a, b = mid_ranks(finite(first)), mid_ranks(finite(second))
     a, b = a - a.mean(), b - b.mean()
     norm = float(np.sqrt((a @ a) * (b @ b)))
-    if norm == 0.0:
-        return float(np.array_equal(a, b))
-    return float(a @ b) / norm
+    return float(a @ b) / norm if norm else float(np.array_equal(a, b))

@@ -11,43 +11,31 @@ import ast
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lcse_plugins.bench.metrics import finite, standing_before
-from lcse_plugins.bench.photographs import Progress
+from lcse_plugins.bench.photographs import Progress, tracked
 from lcse_plugins.bench.reports import aligned, number_text
+from lcse_plugins.bench.rivals import score_all
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.scorer import LogicScorer
 
-__all__ = [
-    "Choice",
-    "ChoiceReport",
-    "choices_text",
-    "measure_choices",
-    "measure_recall",
-    "read_choices",
-    "read_retrieval_captions",
-]
+__all__ = ["Choice", "choices_text", "measure_choices", "measure_recall", "read_choices", "read_retrieval_captions"]
 
 OPTIONS = 4
+DEPTH = 5
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One question with four captions.
-
-    Attributes:
-        image: path as the file writes it.
-        captions: the four.
-        correct: position of the true one.
-        kind: template of the true one, such as `negative`.
-    """
+    """One question: an image's path, four captions, the position of the true one, and its kind, such as `negative`."""
 
     image: str
     captions: tuple[str, ...]
@@ -55,35 +43,16 @@ class Choice:
     kind: str
 
 
-@dataclass(frozen=True)
-class ChoiceReport:
-    """Shares of right answers, in percent.
-
-    Attributes:
-        accuracy: over all questions.
-        per_kind: by the template of the true caption.
-        questions: how many.
-    """
-
-    accuracy: float
-    per_kind: Mapping[str, float]
-    questions: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
-        return {"accuracy": self.accuracy, "per_kind": dict(self.per_kind), "questions": self.questions}
-
-
-def read_choices(path: str | Path) -> list[Choice]:
+def read_choices(path: Path) -> list[Choice]:
     """Read the multiple-choice file.
 
     Raises:
         InvalidOption: a column is missing, a row is damaged or there is none; the message names the line.
     """
+    numbers = {form: n for n in range(OPTIONS) for form in (str(n), f"{n}.0")}  # some tools write 2.0
     choices = []
     for line, row in _rows(path, "image_path", "correct_answer", *(f"caption_{i}" for i in range(OPTIONS))):
-        correct = _whole_number(row["correct_answer"])
-        if correct is None or not 0 <= correct < OPTIONS:
+        if (correct := numbers.get(row["correct_answer"].strip())) is None:
             raise InvalidOption(f"{path}, line {line}: correct_answer is 0 to 3, not {row['correct_answer']!r}")
         captions = tuple(row[f"caption_{i}"] for i in range(OPTIONS))
         if not all(map(str.strip, captions)):
@@ -94,86 +63,26 @@ def read_choices(path: str | Path) -> list[Choice]:
     return choices
 
 
-def read_retrieval_captions(path: str | Path) -> list[tuple[str, str]]:
+def read_retrieval_captions(path: Path) -> list[tuple[str, str]]:
     """Read the retrieval file as pairs of image path and caption.
 
     Raises:
-        InvalidOption: a column is missing, captions cannot be read or there are none; the message names the line.
+        InvalidOption: captions cannot be read or there are none; the message names the line.
     """
     pairs: list[tuple[str, str]] = []
     for line, row in _rows(path):
         image = row.get("filepath") or row.get("image_path")
-        listed = row.get("captions", "")
-        captions = _listed(listed) if listed.lstrip().startswith("[") else [listed or row.get("caption", "")]
+        said = row.get("captions") or row.get("caption", "")
+        captions = _listed(said) if row.get("captions", "").lstrip().startswith("[") else [said]
         if not image or not captions or not all(isinstance(text, str) and text.strip() for text in captions):
             raise InvalidOption(
                 f"{path}, line {line}: a row has `filepath` and `captions`, a text or a list of texts, none of them "
-                f"blank; this one has {image or ''!r} and {listed or row.get('caption', '')!r:.80}"
+                f"blank; this one has {image or ''!r} and {said!r:.80}"
             )
         pairs += [(image, caption) for caption in captions]
     if not pairs:
         raise InvalidOption(f"{path} holds no captions")
     return pairs
-
-
-def measure_choices(
-    choices: Sequence[Choice],
-    scorer: LogicScorer,
-    vectors: Mapping[str, FloatArray],
-    *,
-    progress: Progress | None = None,
-) -> ChoiceReport:
-    """Let the scorer choose: the caption that scores highest for the image; the first of equals."""
-    right: dict[str, list[bool]] = defaultdict(list)
-    for done, choice in enumerate(choices, start=1):
-        scores = [_score(scorer, caption, vectors[choice.image]) for caption in choice.captions]
-        right[choice.kind].append(int(np.argmax(finite(scores))) == choice.correct)
-        if progress is not None:
-            progress(done, len(choices))
-    if not right:
-        raise InvalidOption("there are no questions to answer")
-    everything = [value for values in right.values() for value in values]
-    return ChoiceReport(
-        accuracy=100.0 * float(np.mean(everything)),
-        per_kind={kind: 100.0 * float(np.mean(values)) for kind, values in sorted(right.items())},
-        questions=len(everything),
-    )
-
-
-def measure_recall(
-    captions: Sequence[tuple[int, str]],
-    scorer: LogicScorer,
-    vectors: FloatArray,
-    *,
-    depth: int = 5,
-    progress: Progress | None = None,
-) -> float:
-    """Percent of captions whose image (a row of `vectors`) is among the first `depth`."""
-    if not captions:
-        raise InvalidOption("there are no captions to ask with")
-    found = 0
-    for done, (image, caption) in enumerate(captions, start=1):
-        encoded = scorer.encode(caption)
-        scores = encoded.score_similarities(vectors @ encoded.matrix.T)[0]
-        found += standing_before(scores, image) < depth
-        if progress is not None:
-            progress(done, len(captions))
-    return 100.0 * found / len(captions)
-
-
-def choices_text(reports: Mapping[str, ChoiceReport], recall: Mapping[str, float]) -> str:
-    """Multiple-choice accuracy by kind, and recall where it was measured, for a terminal."""
-    kinds = list(next(iter(reports.values())).per_kind)
-    rows = [["", "all", *kinds, *(["R@5"] if recall else [])]]
-    for name, report in reports.items():
-        found = [recall[name]] if recall else []
-        rows.append([name, *map(number_text, [report.accuracy, *(report.per_kind[kind] for kind in kinds), *found])])
-    return aligned(rows)
-
-
-def _score(scorer: LogicScorer, caption: str, vector: FloatArray) -> float:
-    encoded = scorer.encode(caption)
-    return float(encoded.score_similarities((vector @ encoded.matrix.T)[None, :])[0][0])
 
 
 def _listed(written: str) -> list[Any]:
@@ -186,27 +95,65 @@ def _listed(written: str) -> list[Any]:
     return []
 
 
-def _whole_number(written: str) -> int | None:
-    """The number, which some tools write as `2.0`; None if it is not a whole number."""
-    try:
-        number = float(written)
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() else None
-
-
-def _rows(path: str | Path, *columns: str) -> list[tuple[int, dict[str, str]]]:
+def _rows(path: Path, *columns: str) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         with open(path, newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
-            missing = [name for name in columns if name not in (reader.fieldnames or ())]
-            if missing:
+            if missing := [name for name in columns if name not in (reader.fieldnames or ())]:
                 raise InvalidOption(f"{path} lacks the columns {', '.join(missing)}")
-            rows = []
             for row in reader:
                 if None in row or None in row.values():
                     raise InvalidOption(f"{path}, line {reader.line_num}: not as many cells as there are columns")
-                rows.append((reader.line_num, row))
-            return rows
+                yield reader.line_num, row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidOption(f"cannot read {path}: {error}") from error
+
+
+def measure_choices(
+    choices: Sequence[Choice],
+    scorer: LogicScorer,
+    vectors: Mapping[str, FloatArray],
+    *,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Let the scorer choose the caption that scores highest for the image; the first of equals.
+
+    Returns:
+        `accuracy`, the same `per_kind` of true caption, both in percent, and the number of `questions`.
+    """
+    right: dict[str, list[bool]] = defaultdict(list)
+    for choice in tracked(choices, progress):
+        image = vectors[choice.image][None, :]
+        scores = [float(score_all(scorer, caption, image)[0]) for caption in choice.captions]
+        right[choice.kind].append(int(np.argmax(finite(scores))) == choice.correct)
+    return {
+        "accuracy": 100.0 * float(np.mean([*chain.from_iterable(right.values())])),
+        "per_kind": {kind: 100.0 * float(np.mean(values)) for kind, values in sorted(right.items())},
+        "questions": len(choices),
+    }
+
+
+def measure_recall(
+    captions: Sequence[tuple[int, str]],
+    scorer: LogicScorer,
+    vectors: FloatArray,
+    *,
+    depth: int = DEPTH,
+    progress: Progress | None = None,
+) -> float:
+    """Percent of captions whose image (a row of `vectors`) is among the first `depth`."""
+    before = [
+        standing_before(score_all(scorer, caption, vectors), image) for image, caption in tracked(captions, progress)
+    ]
+    return 100.0 * float(np.mean(np.array(before) < depth))
+
+
+def choices_text(result: Mapping[str, Any]) -> str:
+    """Multiple-choice accuracy by kind, and recall where it was measured, for a terminal."""
+    choices, recall = result["choices"], result["recall_at_5"]
+    kinds = list(next(iter(choices.values()))["per_kind"])
+    rows = [["percent", "all", *kinds, *([f"R@{DEPTH}"] if recall else [])]]
+    for mode, report in choices.items():
+        values = [report["accuracy"], *(report["per_kind"][kind] for kind in kinds)]
+        rows.append([mode, *map(number_text, values + ([recall[mode]] if recall else []))])
+    return aligned(rows)

@@ -1,4 +1,4 @@
-"""Labelled photographs for the benchmarks: their vectors, their captions, and two fixed halves."""
+"""What benchmarks measure on: labelled photographs, their halves, captions and vectors; texts that are read once."""
 
 from __future__ import annotations
 
@@ -6,34 +6,53 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lcse_plugins.calibrating.labelled import LabelledImages
-from lcse_plugins.encoders.protocol import Encoder, FloatArray
-from lcse_plugins.errors import EncoderError, ImageError, LabelFileError
-from lcse_plugins.retrieval.tiles import encode_regions
+from lcse_plugins.encoders.batches import batched
+from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource
+from lcse_plugins.errors import ImageError, LabelFileError
+from lcse_plugins.scoring.calibration import Calibration
 
-__all__ = ["Half", "Progress", "captions_of", "half_of", "image_vectors", "take_images", "tile_vectors"]
+__all__ = [
+    "Half",
+    "Progress",
+    "RememberingEncoder",
+    "captions_of",
+    "half_of",
+    "image_vectors",
+    "take_images",
+    "tracked",
+]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with (done, total)."""
 
 Half = Literal["A", "B"]
 
-ENCODED_AT_ONCE = 32
+IMAGES_AT_ONCE = 32
+TEXTS_AT_ONCE = 256
+
+_T = TypeVar("_T")
 
 
-def take_images(images: LabelledImages, positions: Sequence[int] | NDArray[np.intp]) -> LabelledImages:
+def tracked(items: Sequence[_T], progress: Progress | None) -> Iterator[_T]:
+    """The items in turn, with progress reported after each."""
+    for done, item in enumerate(items, start=1):
+        yield item
+        if progress is not None:
+            progress(done, len(items))
+
+
+def take_images(images: LabelledImages, positions: Iterable[int]) -> LabelledImages:
     """The images at these positions."""
     chosen = [int(position) for position in positions]
-    return LabelledImages(
-        paths=tuple(images.paths[i] for i in chosen), labels=images.labels[chosen], classes=images.classes
-    )
+    return LabelledImages(tuple(images.paths[i] for i in chosen), images.labels[chosen], images.classes)
 
 
 def half_of(images: LabelledImages, which: Half) -> NDArray[np.intp]:
@@ -42,78 +61,47 @@ def half_of(images: LabelledImages, which: Half) -> NDArray[np.intp]:
     return np.flatnonzero(odd == int(which == "B"))
 
 
-def captions_of(paths: Sequence[Path], source: str | Path, *, root: str | Path) -> list[list[str]]:
+def captions_of(paths: Sequence[Path], source: Path, *, root: Path) -> list[list[str]]:
     """What people wrote about each picture; nothing for pictures the source does not name.
 
     Args:
         paths: The pictures.
-        source: JSON lines with `file` and `captions`.
+        source: JSON lines with `file` and `captions`, a list of texts.
         root: The folder that the file names of the source start from.
 
     Raises:
         LabelFileError: the source is not of that form.
     """
     said: dict[Path, list[str]] = {}
-    try:
-        for line in filter(str.strip, Path(source).read_text(encoding="utf-8-sig").split("\n")):
+    for number, line in enumerate(source.read_text(encoding="utf-8-sig").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
             row = json.loads(line)
-            if not isinstance(captions := row.get("captions", []), list):
-                raise LabelFileError(source, f"captions are a list of texts, not {captions!r:.80}")
-            said[Path(root, row["file"])] = [str(caption) for caption in captions]
-    except OSError as error:
-        raise LabelFileError(source, f"cannot be read ({error.strerror or error})") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, LabelFileError):
-            raise
-        raise LabelFileError(source, f"holds no captions ({error!r})") from error
+            match row.get("captions", []):
+                case list() as captions if all(isinstance(caption, str) for caption in captions):
+                    said[root / row["file"]] = captions
+                case other:
+                    raise LabelFileError(source, f"captions are a list of texts, not {other!r:.80}", line=number)
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise LabelFileError(source, f"holds no captions ({error!r})", line=number) from error
     return [said.get(path, []) for path in paths]
 
 
 def image_vectors(
-    encoder: Encoder, paths: Sequence[Path], *, cache: str | Path | None = None, progress: Progress | None = None
+    encoder: Encoder, paths: Sequence[Path], *, cache: Path | None = None, progress: Progress | None = None
 ) -> FloatArray:
     """(n, d) vectors of pictures; with a `cache` folder they are computed once for an encoder and a list of files.
 
     Raises:
         ImageError: a picture is not there or cannot be read.
-        EncoderError: the encoder gave NaN or infinite values.
     """
-
-    def encode() -> FloatArray:
-        rows = np.empty((len(paths), encoder.dimension), dtype=np.float32)
-        for start in range(0, len(paths), ENCODED_AT_ONCE):
-            part = paths[start : start + ENCODED_AT_ONCE]
-            rows[start : start + len(part)] = encoder.encode_images(part)
-            if progress is not None:
-                progress(start + len(part), len(paths))
-        return rows
-
-    return _kept(cache, "vectors", encoder, paths, encode)
-
-
-def tile_vectors(
-    encoder: Encoder, paths: Sequence[Path], *, cache: str | Path | None = None, progress: Progress | None = None
-) -> FloatArray:
-    """(n, r, d) vectors of the tiles of pictures, kept like `image_vectors`."""
-
-    def report(done: int) -> None:
-        if progress is not None:
-            progress(done, len(paths))
-
-    return _kept(cache, "tiles", encoder, paths, lambda: encode_regions(encoder, paths, progress=report))
-
-
-def _kept(
-    cache: str | Path | None, kind: str, encoder: Encoder, paths: Sequence[Path], make: Callable[[], FloatArray]
-) -> FloatArray:
-    """An array from the cache folder, or made and put there; only made where there is no such folder."""
-    kept = None if cache is None else Path(cache, f"{kind}-{_identity(encoder, paths)}.npy")
+    kept = None if cache is None else cache / f"vectors-{_identity(encoder, paths)}.npy"
     if kept is not None:
         with contextlib.suppress(OSError, ValueError, EOFError):  # not there, or damaged
             return np.asarray(np.load(kept), dtype=np.float32)
-    rows = make()
-    if not np.isfinite(rows).all():
-        raise EncoderError(f"encoder {encoder.encoder_id} gave NaN or infinite values for some pictures")
+    parts = list(batched(paths, IMAGES_AT_ONCE))
+    rows = np.concatenate([encoder.encode_images(part) for part in tracked(parts, progress)])
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         draft = kept.with_suffix(f".{os.getpid()}")
@@ -130,3 +118,37 @@ def _identity(encoder: Encoder, paths: Sequence[Path]) -> str:
     except OSError as error:
         raise ImageError(error.filename, "there is no such picture") from error
     return hashlib.sha256("\n".join([encoder.encoder_id, *files]).encode()).hexdigest()[:16]
+
+
+class RememberingEncoder:
+    """Passes on to another encoder and keeps every text vector it gave, so that many modes share one reading."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._kept: dict[str, FloatArray] = {}
+
+    @property
+    def encoder_id(self) -> str:
+        """Identity of the encoder behind."""
+        return self._encoder.encoder_id
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return self._encoder.dimension
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The preset of the encoder behind."""
+        return self._encoder.calibration
+
+    def encode_texts(self, texts: Sequence[str]) -> FloatArray:
+        """(n, d) unit rows, read in large batches and never twice."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        for part in batched(missing, TEXTS_AT_ONCE):
+            self._kept.update(zip(part, self._encoder.encode_texts(part), strict=True))
+        return np.array([self._kept[text] for text in texts], dtype=np.float32).reshape(len(texts), self.dimension)
+
+    def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
+        """(n, d) unit rows of the encoder behind."""
+        return self._encoder.encode_images(images, batch_size=batch_size)

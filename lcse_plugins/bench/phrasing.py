@@ -1,25 +1,19 @@
-"""What benchmarks ask: a few English phrasings for each operator, with the right articles, their tree and answers."""
+"""What benchmarks ask: a few English phrasings for each operator, their tree, and which images answer them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from lcse_plugins.calibrating.operator_tests import holds
-from lcse_plugins.query import And, Concept, Not, Or, Query
+from lcse_plugins.calibrating.labelled import LabelledImages
+from lcse_plugins.errors import InvalidOption
+from lcse_plugins.query import Concept, Query
 
-__all__ = [
-    "AFFIRMED",
-    "OPERATORS",
-    "PHRASINGS",
-    "article",
-    "determiner",
-    "operator_answers",
-    "operator_tree",
-    "phrase",
-]
+__all__ = ["OPERATORS", "PHRASINGS", "article", "class_pairs", "operator_answers", "operator_tree", "phrase"]
 
 OPERATORS = ("NOT", "AND", "OR", "BUT_NOT", "NEITHER")
 
@@ -56,9 +50,6 @@ PHRASINGS: Mapping[str, tuple[str, ...]] = {
 }
 """Five phrasings and more of each operator over concepts a and b."""
 
-AFFIRMED = ("{an_a}", "there is {an_a}", "with {an_a}", "containing {a}", "{a} present", "{an_a} in the picture")
-"""The same for one concept, affirmed."""
-
 _PLURAL = frozenset({"scissors", "skis", "people", "glasses"})
 _UNCOUNTED = frozenset({"broccoli"})
 
@@ -70,11 +61,6 @@ def article(noun: str) -> str:
     return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
 
 
-def determiner(noun: str) -> str:
-    """The same with `some skis`, for a list in which `no` would else be heard to go on: `no car and some skis`."""
-    return f"some {noun}" if article(noun) == noun else article(noun)
-
-
 def phrase(pattern: str, a: str, b: str = "") -> str:
     """A phrasing filled with one or two concepts."""
     return pattern.format(a=a, b=b, an_a=article(a), a_b=article(b))
@@ -82,19 +68,29 @@ def phrase(pattern: str, a: str, b: str = "") -> str:
 
 def operator_tree(operator: str, a: str, b: str = "") -> Query:
     """The tree an operator's phrasings mean."""
-    first = Concept(a)
     if operator == "NOT":
-        return Not(first)
-    second = Concept(b)
-    trees: dict[str, Query] = {
-        "AND": And((first, second)),
-        "OR": Or((first, second)),
-        "BUT_NOT": And((first, Not(second))),
-        "NEITHER": And((Not(first), Not(second))),
-    }
+        return ~Concept(a)
+    one, other = Concept(a), Concept(b)
+    trees: dict[str, Query] = {"AND": one & other, "OR": one | other, "BUT_NOT": one & ~other, "NEITHER": ~one & ~other}
     return trees[operator]
 
 
 def operator_answers(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
     """Operator → (n,) which images answer its phrasings, given which of them show a and which b."""
-    return {operator: holds(operator_tree(operator, "a", "b"), {"a": a, "b": b}) for operator in OPERATORS}
+    return {"NOT": ~a, "AND": a & b, "OR": a | b, "BUT_NOT": a & ~b, "NEITHER": ~(a | b)}
+
+
+def class_pairs(
+    images: LabelledImages, fits: Callable[[NDArray[np.bool_], NDArray[np.bool_]], bool], most: int, rng: Generator
+) -> list[tuple[int, int]]:
+    """At most so many pairs of different classes, drawn at random from those of which `fits(a, b)` is true.
+
+    Raises:
+        InvalidOption: there is none.
+    """
+    shown = images.labels.T
+    pairs = itertools.permutations(range(len(images.classes)), 2)
+    fitting = [(a, b) for a, b in pairs if fits(shown[a], shown[b])]
+    if not fitting:
+        raise InvalidOption("no two classes have enough images of every kind (both, one, none); label more images")
+    return [fitting[i] for i in sorted(rng.permutation(len(fitting))[:most])]

@@ -8,33 +8,32 @@ operator, and both sides are judged on the same draw.
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lcse_plugins.bench.metrics import area_under_curve, best_first, precision_at
-from lcse_plugins.bench.photographs import Progress
-from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, operator_answers, operator_tree, phrase
-from lcse_plugins.bench.reports import aligned
+from lcse_plugins.bench.metrics import area_under_curve, best_first
+from lcse_plugins.bench.photographs import Progress, tracked
+from lcse_plugins.bench.phrasing import OPERATORS, PHRASINGS, class_pairs, operator_answers, operator_tree, phrase
+from lcse_plugins.bench.reports import Rows, aligned, number_text
 from lcse_plugins.bench.rivals import Ranker
 from lcse_plugins.calibrating.labelled import LabelledImages
-from lcse_plugins.errors import InvalidOption
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, read_with
 from lcse_plugins.query import Query, canonical, ordered
 
-__all__ = ["Figures", "Lead", "Question", "RetrievalReport", "draw_questions", "measure_retrieval"]
+__all__ = ["Question", "draw_questions", "lead_rows", "measure_retrieval", "retrieval_rows", "retrieval_text"]
 
 FIRST = 10
 DRAWS = 2_000
 """Bootstrap draws behind an interval."""
 
 OURS = "anchored"
+"""The default mode, whose lead is measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,90 +55,6 @@ class Question:
     excluded: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Figures:
-    """Means over queries, in percent.
-
-    Attributes:
-        precision: of the first ten.
-        auc: chance that an answer ranks above another image.
-        violations: of the first ten, how many show what was excluded; None where nothing is.
-    """
-
-    precision: float
-    auc: float
-    violations: float | None
-
-
-@dataclass(frozen=True)
-class Lead:
-    """How far the default mode is ahead of a rival, in points, with the 95 % interval of a paired bootstrap."""
-
-    precision: float
-    precision_interval: tuple[float, float]
-    auc: float
-    auc_interval: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class RetrievalReport:
-    """The comparison.
-
-    Attributes:
-        figures: ranker → operator, or `mean` over operators → figures.
-        leads: rival → the default mode's lead over it.
-        questions: operator → number of queries.
-        misread: queries that the parser read otherwise than they were meant.
-        images: size of the collection.
-    """
-
-    figures: Mapping[str, Mapping[str, Figures]]
-    leads: Mapping[str, Lead]
-    questions: Mapping[str, int]
-    misread: tuple[str, ...]
-    images: int
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One flat row for each ranker and operator, for a table."""
-        return [
-            {"ranker": ranker, "operator": operator, "p_at_10": f.precision, "auc": f.auc, "violations": f.violations}
-            for ranker, per_operator in self.figures.items()
-            for operator, f in per_operator.items()
-        ]
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
-        return {
-            "images": self.images,
-            "questions": dict(self.questions),
-            "misread": list(self.misread),
-            "rows": self.rows(),
-            "leads": {rival: asdict(lead) for rival, lead in self.leads.items()},
-        }
-
-    def to_text(self) -> str:
-        """P@10 / AUC by operator, violations, and the leads, for a terminal."""
-        columns = [*self.questions, "mean"]
-        rows = [["", *columns, "violations"]]
-        for ranker, per in self.figures.items():
-            cells = [f"{per[c].precision:.1f}/{per[c].auc:>5.1f}" for c in columns]
-            wrong = per["mean"].violations
-            rows.append([ranker, *cells, "" if wrong is None else f"{wrong:.1f}%"])
-        lines = [
-            f"{self.images} images, {sum(self.questions.values())} queries; P@10 / AUC in percent; "
-            "violations: of the first ten, how many show what was excluded",
-            aligned(rows),
-        ]
-        if self.leads:
-            lines += ["", f"lead of {OURS}, in points, with 95 % intervals"]
-            lines.append(
-                aligned([["over", "P@10", "AUC"], *([rival, *_told(lead)] for rival, lead in self.leads.items())])
-            )
-        if self.misread:
-            lines.append(f"the parser read {len(self.misread)} queries otherwise: {'; '.join(self.misread[:5])}")
-        return "\n".join(lines)
-
-
 def draw_questions(images: LabelledImages, *, pairs: int = 250, fewest: int = 5, seed: int = 0) -> list[Question]:
     """Queries over pairs of classes, the same for the same seed.
 
@@ -152,33 +67,21 @@ def draw_questions(images: LabelledImages, *, pairs: int = 250, fewest: int = 5,
     Raises:
         InvalidOption: no pair of classes has enough images of every kind.
     """
-    shown = images.labels.T
-    fitting = [
-        (a, b)
-        for a, b in itertools.permutations(range(len(images.classes)), 2)
-        if all(
-            fewest <= int(answer.sum()) <= len(images) - fewest
-            for answer in operator_answers(shown[a], shown[b]).values()
-        )
-    ]
-    if not fitting:
-        raise InvalidOption(f"no two classes have {fewest} images of every kind (both, one, none); label more images")
+
+    def fits(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> bool:
+        return all(fewest <= answer.sum() <= len(images) - fewest for answer in operator_answers(a, b).values())
+
     rng = np.random.default_rng(seed)
-    chosen = [fitting[i] for i in sorted(rng.permutation(len(fitting))[:pairs])]
+    chosen = class_pairs(images, fits, pairs, rng)
     questions = []
     for operator in OPERATORS:
-        for a, b in chosen:
-            one, other = images.classes[a], images.classes[b]
+        for first, second in chosen:
+            names = images.classes[first], images.classes[second]
+            a, b = images.labels[:, first], images.labels[:, second]
+            excluded = {"NOT": a, "BUT_NOT": b, "NEITHER": a | b}.get(operator, np.zeros_like(a))
             pattern = PHRASINGS[operator][int(rng.integers(len(PHRASINGS[operator])))]
-            questions.append(
-                Question(
-                    operator=operator,
-                    text=phrase(pattern, one, other),
-                    tree=operator_tree(operator, one, other),
-                    relevant=operator_answers(shown[a], shown[b])[operator],
-                    excluded=_excluded(shown[a], shown[b])[operator],
-                )
-            )
+            tree, relevant = operator_tree(operator, *names), operator_answers(a, b)[operator]
+            questions.append(Question(operator, phrase(pattern, *names), tree, relevant, excluded))
     return questions
 
 
@@ -188,85 +91,115 @@ def measure_retrieval(
     *,
     parser: Parser = parse_offline,
     progress: Progress | None = None,
-) -> RetrievalReport:
-    """Ask every question of every ranker.
+) -> dict[str, Any]:
+    """Ask every question of every ranker; all figures in percent.
 
     Args:
         questions: What to ask.
         rankers: Name → (n,) scores for a query.
         parser: Reads the English of the questions.
         progress: Called with (done, total).
+
+    Returns:
+        The number of `images`; `questions` by operator; those that were `misread`; `rows`, one for each ranker and
+        operator, and for the `mean` in which every operator weighs the same; `leads` of the default mode over others.
     """
     found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     misread = []
-    for done, question in enumerate(questions, start=1):
+    for question in tracked(questions, progress):
         parse = read_with(parser, question.text)
         if ordered(canonical(parse.query)) != ordered(canonical(question.tree)):
             misread.append(question.text)
         for name, rank in rankers.items():
             found[name].append(_judge(rank, parse, question))
-        if progress is not None:
-            progress(done, len(questions))
-    operators = np.array([question.operator for question in questions])
-    counts = {operator: int((operators == operator).sum()) for operator in dict.fromkeys(operators.tolist())}
+    places = {operator: [i for i, q in enumerate(questions) if q.operator == operator] for operator in OPERATORS}
+    places = {operator: where for operator, where in places.items() if where}
     tables = {name: 100.0 * np.array(values) for name, values in found.items()}
     excluding = {question.operator for question in questions if question.excluded.any()}
-    figures = {name: _figures(table, operators, excluding) for name, table in tables.items()}
-    leads = {
-        rival: _lead(tables[OURS] - table, operators)
-        for rival, table in tables.items()
-        if OURS in tables and not rival.startswith(OURS)
+    return {
+        "images": len(questions[0].relevant),
+        "questions": {operator: len(where) for operator, where in places.items()},
+        "misread": misread,
+        "rows": [row for name, table in tables.items() for row in _rows(name, table, places, excluding)],
+        "leads": {
+            rival: _lead(tables[OURS] - table, places)
+            for rival, table in tables.items()
+            if OURS in tables and not rival.startswith(OURS)
+        },
     }
-    return RetrievalReport(figures, leads, counts, tuple(misread), len(questions[0].relevant))
 
 
-def _judge(
-    rank: Callable[[Parse], NDArray[np.floating]], parse: Parse, question: Question
-) -> tuple[float, float, float]:
+def _judge(rank: Ranker, parse: Parse, question: Question) -> tuple[float, float, float]:
     scores = rank(parse)
-    return (
-        precision_at(scores, question.relevant, FIRST),
-        area_under_curve(scores, question.relevant),
-        float(question.excluded[best_first(scores)[:FIRST]].sum()) / FIRST,
-    )
+    first = best_first(scores)[:FIRST]
+    hits, wrong = float(question.relevant[first].sum()), float(question.excluded[first].sum())
+    return hits / FIRST, area_under_curve(scores, question.relevant), wrong / FIRST
 
 
-def _figures(table: NDArray[np.float64], operators: NDArray[np.str_], excluding: set[str]) -> dict[str, Figures]:
-    """Operator → the means of its (n, 3) rows, and `mean`, in which every operator weighs the same."""
-    figures = {}
-    for operator in dict.fromkeys(operators.tolist()):
-        precision, auc, violations = map(float, table[operators == operator].mean(axis=0))
-        figures[operator] = Figures(precision, auc, violations if operator in excluding else None)
-    strict = [f.violations for f in figures.values() if f.violations is not None]
-    figures["mean"] = Figures(
-        float(np.mean([f.precision for f in figures.values()])),
-        float(np.mean([f.auc for f in figures.values()])),
-        float(np.mean(strict)) if strict else None,
-    )
-    return figures
+def _rows(
+    ranker: str, table: NDArray[np.float64], places: Mapping[str, list[int]], excluding: set[str]
+) -> list[dict[str, Any]]:
+    """A row for each operator, and one for their mean."""
+    rows: list[dict[str, Any]] = []
+    for operator, where in places.items():
+        precision, auc, wrong = map(float, table[where].mean(axis=0))
+        violations = wrong if operator in excluding else None
+        rows.append(
+            {"ranker": ranker, "operator": operator, "p_at_10": precision, "auc": auc, "violations": violations}
+        )
+    mean: dict[str, Any] = {"ranker": ranker, "operator": "mean"}
+    for name in ("p_at_10", "auc", "violations"):
+        values = [row[name] for row in rows if row[name] is not None]
+        mean[name] = float(np.mean(values)) if values else None
+    return [*rows, mean]
 
 
-def _lead(differences: NDArray[np.float64], operators: NDArray[np.str_]) -> Lead:
+def _lead(differences: NDArray[np.float64], places: Mapping[str, list[int]]) -> dict[str, Any]:
     """The mean lead over operators of (n, 3) paired differences, and where 95 % of the draws lie."""
     rng = np.random.default_rng(0)
     draws, centre = np.zeros((DRAWS, 2)), np.zeros(2)
-    names = list(dict.fromkeys(operators.tolist()))
-    for operator in names:
-        rows = differences[operators == operator, :2]
+    for where in places.values():
+        rows = differences[where, :2]
         chosen = rng.integers(0, len(rows), (DRAWS, len(rows)))
-        draws += rows[chosen].mean(axis=1) / len(names)
-        centre += rows.mean(axis=0) / len(names)
-    low, high = np.percentile(draws, [2.5, 97.5], axis=0)
-    return Lead(float(centre[0]), (float(low[0]), float(high[0])), float(centre[1]), (float(low[1]), float(high[1])))
+        draws += rows[chosen].mean(axis=1) / len(places)
+        centre += rows.mean(axis=0) / len(places)
+    (precision, auc), (low, high) = centre.tolist(), np.percentile(draws, [2.5, 97.5], axis=0).tolist()
+    return {
+        "precision": precision,
+        "precision_interval": [low[0], high[0]],
+        "auc": auc,
+        "auc_interval": [low[1], high[1]],
+    }
 
 
-def _told(lead: Lead) -> list[str]:
-    return [
-        f"{value:+.1f} ({low:+.1f} to {high:+.1f})"
-        for value, (low, high) in ((lead.precision, lead.precision_interval), (lead.auc, lead.auc_interval))
-    ]
+def retrieval_rows(result: Mapping[str, Any]) -> Rows:
+    """P@10 / AUC by operator and violations, a row for each ranker."""
+    columns = [*result["questions"], "mean"]
+    rankers: dict[str, dict[str, Any]] = {}
+    for row in result["rows"]:
+        rankers.setdefault(row["ranker"], {})[row["operator"]] = row
+    rows = [["P@10 / AUC, %", *columns, "violations"]]
+    for name, per in rankers.items():
+        cells = [f"{per[c]['p_at_10']:.1f} / {per[c]['auc']:.1f}" for c in columns]
+        rows.append([name, *cells, number_text(per["mean"]["violations"])])
+    return rows
 
 
-def _excluded(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
-    nothing = np.zeros_like(a)
-    return {"NOT": a, "AND": nothing, "OR": nothing, "BUT_NOT": b, "NEITHER": a | b}
+def lead_rows(result: Mapping[str, Any]) -> Rows:
+    """The default mode's lead over each rival, with its interval."""
+    rows = [[f"lead of `{OURS}` over", "P@10, points", "AUC, points"]]
+    for rival, lead in result["leads"].items():
+        told = ((lead[name], *lead[f"{name}_interval"]) for name in ("precision", "auc"))
+        rows.append([rival, *(f"{value:+.1f} ({low:+.1f} to {high:+.1f})" for value, low, high in told)])
+    return rows
+
+
+def retrieval_text(result: Mapping[str, Any]) -> str:
+    """The comparison for a terminal."""
+    asked = f"{result['images']} images, {sum(result['questions'].values())} queries"
+    lines = [f"{asked}; violations: of the first ten, how many show what was excluded", aligned(retrieval_rows(result))]
+    if result["leads"]:
+        lines += ["", aligned(lead_rows(result))]
+    if misread := result["misread"]:
+        lines.append(f"the parser read {len(misread)} queries otherwise: {'; '.join(misread[:5])}")
+    return "\n".join(lines)

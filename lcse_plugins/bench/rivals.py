@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.query import canonical, leaves
-from lcse_plugins.retrieval.pool import VectorPool
-from lcse_plugins.retrieval.tiles import RegionPool
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import ScoringConfig
 
-__all__ = ["MODES", "Ranker", "best_score", "make_rankers", "subtraction"]
+__all__ = ["MODES", "Ranker", "best_score", "make_rankers", "score_all", "subtraction"]
 
 Ranker: TypeAlias = Callable[[Parse], NDArray[np.floating]]
 """(n,) scores of all images under a query that has been read."""
@@ -39,36 +37,32 @@ def make_rankers(
     *,
     calibration: Calibration | None = None,
     modes: Mapping[str, ScoringConfig] = MODES,
-    tiles: FloatArray | None = None,
 ) -> dict[str, Ranker]:
-    """Every way of scoring (n, d) image vectors, by name.
+    """Every way of scoring (n, d) image vectors, by name: what other tools do, and our modes.
 
     Args:
         encoder: The encoder of the vectors.
         vectors: (n, d) unit rows.
         calibration: μ and β; by default the encoder's preset.
-        modes: Our own ways; the rivals from other tools are always among them.
-        tiles: (n, r, d) vectors of the images' tiles; `anchored` then also runs with them.
+        modes: Our own ways.
     """
     rankers: dict[str, Ranker] = {
         "subtraction": lambda parse: subtraction(parse, encoder, vectors),
         "best score": lambda parse: best_score(parse, encoder, vectors),
     }
     for name, config in modes.items():
-        scorer = LogicScorer(encoder, calibration=calibration, config=config)
-        rankers[name] = _mode_ranker(scorer, VectorPool(vectors))
-    if tiles is not None:
-        scorer = LogicScorer(encoder, calibration=calibration)
-        rankers["anchored, tiles"] = _mode_ranker(scorer, RegionPool.fitted(encoder, vectors, tiles))
+        rankers[name] = _mode_ranker(LogicScorer(encoder, calibration=calibration, config=config), vectors)
     return rankers
 
 
-def _mode_ranker(scorer: LogicScorer, pool: VectorPool) -> Ranker:
-    def rank(parse: Parse) -> NDArray[np.floating]:
-        encoded = scorer.encode(parse)
-        return encoded.score_similarities(pool.similarities(encoded, slice(0, len(pool))))[0]
+def _mode_ranker(scorer: LogicScorer, vectors: FloatArray) -> Ranker:
+    return lambda parse: score_all(scorer, parse, vectors)
 
-    return rank
+
+def score_all(scorer: LogicScorer, query: Parse | str, vectors: FloatArray) -> NDArray[np.floating]:
+    """(n,) scores of (n, d) image vectors under a query."""
+    encoded = scorer.encode(query)
+    return encoded.score_similarities(vectors @ encoded.matrix.T)[0]
 
 
 def subtraction(parse: Parse, encoder: Encoder, vectors: FloatArray) -> NDArray[np.floating]:
@@ -86,9 +80,8 @@ def best_score(parse: Parse, encoder: Encoder, vectors: FloatArray) -> NDArray[n
     names, signs = _signed(parse)
     rows = concept_vectors(encoder, names)
     cosines = vectors @ (rows / np.linalg.norm(rows, axis=1, keepdims=True)).T
-    nothing = np.full((len(vectors), 1), -np.inf, dtype=cosines.dtype)
-    positive = np.concatenate([cosines[:, signs > 0], nothing], axis=1).max(axis=1)
-    negative = np.concatenate([cosines[:, signs < 0], nothing], axis=1).max(axis=1)
+    positive = cosines[:, signs > 0].max(axis=1, initial=-np.inf)
+    negative = cosines[:, signs < 0].max(axis=1, initial=-np.inf)
     with np.errstate(invalid="ignore"):
         return np.where(positive > negative, _squashed(positive), -_squashed(negative))
 

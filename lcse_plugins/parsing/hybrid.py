@@ -1,9 +1,11 @@
-"""`HybridParser`: the offline grammar answers what it is sure of; a language model is asked about the rest.
+"""`HybridParser`: the offline grammar answers what is clear; a language model is asked about the rest.
 
-Where both have answered:
+The model is asked where the grammar is not sure, and where its reading would not be believed of a model: a concept has
+swallowed a negation ("mountains yes, people no"), nothing is wanted, not even the place ("there isn't a tree in this
+garden"), or the signs do not fit the query's own words. Then:
 
-    both read the same               → that reading, now sure
-    the model gives no usable answer → the grammar's reading, as it was
+    both read the same               → that reading, sure
+    the model gives no usable answer → the grammar's reading, not sure
     they differ in a sign            → plain similarity: one of them excludes what the other wants
     the grammar left it plain, and
     the model wants nothing at all   → plain similarity: "no two snowflakes alike"
@@ -15,7 +17,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from lcse_plugins.parsing.grammar import GrammarParser
+from lcse_plugins.parsing.grammar import GrammarParser, is_explicit
+from lcse_plugins.parsing.llm.grounding import doubts
 from lcse_plugins.parsing.result import Parse, Parser, aread_with, read_with
 from lcse_plugins.query import Concept, Query, affirms_nothing, canonical, format_query, leaves, ordered
 
@@ -23,7 +26,7 @@ __all__ = ["HybridParser"]
 
 
 class HybridParser:
-    """Asks the language model only when the grammar is not sure, so most queries cost nothing.
+    """Asks the language model only about doubtful queries, so most cost nothing.
 
     Args:
         llm: The parser that is asked about the rest: `OpenAIParser`, `CachedParser`, any `Parser`.
@@ -45,12 +48,12 @@ class HybridParser:
             QuerySyntaxError: the text is in the explicit language and breaks its grammar; no model is asked to guess.
         """
         parse = self.grammar.read(text)
-        return parse if parse.sure else combined(parse, read_with(self.llm, text))
+        return combined(parse, read_with(self.llm, text)) if is_doubtful(parse) else parse
 
     async def aread(self, text: str) -> Parse:
         """`read` without blocking."""
         parse = self.grammar.read(text)
-        return parse if parse.sure else combined(parse, await aread_with(self.llm, text))
+        return combined(parse, await aread_with(self.llm, text)) if is_doubtful(parse) else parse
 
     def close(self) -> None:
         """Close what the model's parser keeps open, if it does."""
@@ -65,18 +68,24 @@ class HybridParser:
             await aclose()
 
 
+def is_doubtful(parse: Parse) -> bool:
+    """Whether a model should be asked about what the grammar read; never about the explicit language."""
+    return not parse.sure or (not is_explicit(parse.text) and bool(doubts(parse.text, parse.query)))
+
+
 def combined(grammar: Parse, model: Parse) -> Parse:
-    """One reading out of the grammar's, which was not sure, and the model's."""
+    """One reading out of the grammar's, which is doubtful, and the model's."""
     if model.error is not None:
-        return model
+        return replace(model, sure=False)
     if _form(grammar.query) == _form(model.query):
         return replace(grammar, sure=True, notes=(*grammar.notes, f"{model.parser} reads it the same way"))
     if grammar.constrained and model.constrained and (clash := _clash(grammar.query, model.query)):
         note = f"the grammar and {model.parser} differ about {', '.join(sorted(clash))}; the query is taken as a whole"
-        return replace(grammar, query=Concept(grammar.text), affirmative=grammar.text, notes=(*grammar.notes, note))
+        plain = Concept(grammar.text)
+        return replace(grammar, query=plain, affirmative=grammar.text, sure=False, notes=(*grammar.notes, note))
     if affirms_nothing(model.query) and not grammar.constrained:
         note = f"{model.parser} reads {format_query(model.query)}, which wants nothing; the query is taken as a whole"
-        return replace(grammar, notes=(*grammar.notes, note))
+        return replace(grammar, sure=False, notes=(*grammar.notes, note))
     note = f"read by {model.parser}; the grammar was not sure of {format_query(grammar.query)}"
     return replace(model, sure=False, notes=(*model.notes, note))
 

@@ -8,9 +8,24 @@ import numpy as np
 
 from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.query import And, Concept, Not, Or, Query
 from lcse_plugins.testing import ToyEncoder
 
 CLASSES = ("dog", "cat", "umbrella", "bench", "kite", "person")
+
+
+def holds(query: Query, shown: set[str]) -> bool:
+    """Whether a query is true of what is shown, by the truth tables."""
+    match query:
+        case Concept(text):
+            return text in shown
+        case Not(child):
+            return not holds(child, shown)
+        case And(children):
+            return all(holds(child, shown) for child in children)
+        case Or(children):
+            return any(holds(child, shown) for child in children)
+    raise AssertionError(query)
 
 
 def toy_world(*, images: int = 120, seed: int = 0) -> tuple[ToyEncoder, LabelledImages, FloatArray]:

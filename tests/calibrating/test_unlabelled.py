@@ -9,8 +9,7 @@ import pytest
 
 from benchmarks.build_factor import build_factor
 from lcse_plugins.bench.factor import measure_factor
-from lcse_plugins.bench.photographs import half_of, take_images
-from lcse_plugins.bench.remembering import RememberingEncoder
+from lcse_plugins.bench.photographs import RememberingEncoder, half_of, take_images
 from lcse_plugins.calibrating.fitting import fit_calibration
 from lcse_plugins.calibrating.labelled import read_labels
 from lcse_plugins.calibrating.unlabelled import COMMON_THINGS, estimate_calibration, spread_calibration
@@ -82,7 +81,7 @@ def test_on_photographs_it_decides_as_well_as_with_labels(shared_data: Path) -> 
     samples = [s for s in build_factor(take_images(images, judged)) if s.test_type == "operator"]
     named = {path.name: vector for path, vector in zip(images.paths, vectors, strict=True)}
     with_labels, without = (
-        measure_factor(samples, LogicScorer(encoder, calibration=calibration), named).overall
+        measure_factor(samples, LogicScorer(encoder, calibration=calibration), named)["overall"]
         for calibration in (labelled, free)
     )
     assert with_labels is not None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lcse_plugins.parsing.llm.openai import OpenAIParser
 from lcse_plugins.parsing.result import Parse
 from tests.llm.server import Read, ScriptedServer, serving
 
@@ -23,20 +24,21 @@ def base_url(server: ScriptedServer) -> Iterator[str]:
         yield url
 
 
-async def _read(parser: Any, text: str) -> Parse:
-    parse: Parse = await asyncio.to_thread(parser.read, text)
-    return parse
+@pytest.fixture
+async def llm(base_url: str) -> Any:
+    parser = OpenAIParser("m", base_url=base_url, max_retries=0, timeout=5)
+    yield parser
+    await parser.aclose()
 
 
-async def _aread(parser: Any, text: str) -> Parse:
-    parse: Parse = await parser.aread(text)
-    return parse
-
-
-@pytest.fixture(params=[_read, _aread], ids=["sync", "async"])
+@pytest.fixture(params=["sync", "async"])
 def read(request: pytest.FixtureRequest) -> Read:
-    how: Read = request.param
-    return how
+    async def read(parser: Any, text: str) -> Parse:
+        if request.param == "async":
+            return await parser.aread(text)  # type: ignore[no-any-return]
+        return await asyncio.to_thread(parser.read, text)
+
+    return read
 
 
 @pytest.fixture(autouse=True)

@@ -17,20 +17,29 @@ UNSURE = "no dogs unless they are small"
 UMBRELLA, PERSON = Concept("umbrella"), Concept("person")
 
 
-async def test_the_grammar_answers_what_it_is_sure_of(server: ScriptedServer, base_url: str) -> None:
-    async with OpenAIParser("m", base_url=base_url) as llm:
-        parser = HybridParser(llm)
-        for answer in (parser.read(SURE), await parser.aread(SURE)):
-            assert (answer.parser, answer.query) == ("grammar", parse(SURE))
+@pytest.mark.parametrize(
+    "text", [SURE, "a man reading a newspaper", "a cat or a dog", '"no smoking" AND dog', "sky -bird"]
+)
+async def test_the_grammar_answers_what_is_clear(server: ScriptedServer, llm: OpenAIParser, text: str) -> None:
+    parser = HybridParser(llm)
+    for answer in (parser.read(text), await parser.aread(text)):
+        assert (answer.parser, answer.query, answer.sure) == ("grammar", parse(text), True)
     assert not server.requests
 
 
-async def test_the_model_is_asked_about_the_rest(server: ScriptedServer, base_url: str) -> None:
-    server.knows({UNSURE: Concept(UNSURE)})
-    async with OpenAIParser("m", base_url=base_url) as llm:
-        parser = HybridParser(llm)
-        assert parser(UNSURE) == (await parser.aread(UNSURE)).query == Concept(UNSURE)
-    assert server.asked[UNSURE] == 2
+@pytest.mark.parametrize("text", [UNSURE, "a no parking sign", "calle sin coches", "there isn't a tree in this garden"])
+async def test_the_model_is_asked_about_the_rest(server: ScriptedServer, llm: OpenAIParser, text: str) -> None:
+    server.knows({text: Concept(text)})
+    parser = HybridParser(llm)
+    assert parser.read(text).query == (await parser.aread(text)).query
+    assert server.asked[text] == 2
+
+
+def test_what_the_grammar_overlooks_comes_from_the_model(server: ScriptedServer, llm: OpenAIParser) -> None:
+    tree = Concept("calle") & ~Concept("coches")
+    server.knows({"calle sin coches": tree})
+    answer = HybridParser(llm).read("calle sin coches")
+    assert (answer.query, answer.sure, answer.parser) == (tree, False, "openai:m")
 
 
 @pytest.mark.parametrize(
@@ -50,9 +59,8 @@ def test_what_comes_of_two_readings(grammar: Query, model: Query, query: Query, 
     assert note in answer.notes[-1]
 
 
-def test_without_the_model_the_grammars_reading_stays(base_url: str) -> None:
-    with OpenAIParser("m", base_url=base_url, max_retries=0) as llm:  # the script knows nothing
-        answer = HybridParser(llm).read(UNSURE)
+def test_without_the_model_the_grammars_reading_stays(llm: OpenAIParser) -> None:
+    answer = HybridParser(llm).read(UNSURE)  # the script knows nothing
     assert (answer.parser, answer.query, answer.sure) == ("grammar", parse(UNSURE), False)
     assert answer.error
 
@@ -65,7 +73,7 @@ async def test_any_function_may_be_the_model() -> None:
     await parser.aclose()
 
 
-def test_a_broken_explicit_query_is_not_guessed_at(server: ScriptedServer, base_url: str) -> None:
-    with OpenAIParser("m", base_url=base_url) as llm, pytest.raises(QuerySyntaxError):
+def test_a_broken_explicit_query_is_not_guessed_at(server: ScriptedServer, llm: OpenAIParser) -> None:
+    with pytest.raises(QuerySyntaxError):
         HybridParser(llm)('("cat" AND NOT) OR "dog"')
     assert not server.requests

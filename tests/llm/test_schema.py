@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from lcse_plugins.errors import ParserOutputError, QueryTooComplex
 from lcse_plugins.parsing.llm.schema import SCHEMA, Alternative, decode, encode, reply_of, tree_of, unbounded
-from lcse_plugins.query import And, Concept, Not, Or, Query, canonical, concepts, format_query
-
-A, B, C, D = (Concept(name) for name in "abcd")
+from lcse_plugins.query import And, Concept, Or, Query, canonical, concepts, format_query
+from tests.bench.worlds import holds
+from tests.strategies import trees
 
 
 def one(**parts: Any) -> dict[str, Any]:
@@ -40,23 +39,9 @@ def test_replies_are_read(data: dict[str, Any], tree: str) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        "",
-        "no",
-        "{",
-        "[" * 100_000,
-        '{"a":' * 100_000 + "}",
-        {},
-        {"alternatives": []},
-        {"alternatives": "dog"},
-        {"alternatives": ["dog"]},
-        {"alternatives": [{}]},
-        {"alternatives": [{"must": [["a"]]}] * 9},
-        one(must=[], must_not=[]),
-        one(must="dog"),
-        one(must=[[1]]),
-        one(must=[[" "]]),
-        one(must=[["x" * 201]]),
-        one(must=[["a"]] * 17),
+        *("", "no", "{", "[" * 100_000, '{"a":' * 100_000 + "}", {}, {"alternatives": []}, {"alternatives": "dog"}),
+        *({"alternatives": ["dog"]}, {"alternatives": [{}]}, {"alternatives": [{"must": [["a"]]}] * 9}),
+        *(one(must=must) for must in ("dog", [[1]], [[" "]], [["x" * 201]], [["a"]] * 17, [])),
         one(must_not=[["a"]]),
     ],
 )
@@ -65,31 +50,7 @@ def test_what_is_not_of_the_form_is_refused(reply: Any) -> None:
         decode(reply)
 
 
-TREES = st.recursive(
-    st.sampled_from([A, B, C, D]),
-    lambda inner: st.one_of(
-        st.builds(Not, inner),
-        st.builds(lambda parts: And(tuple(parts)), st.lists(inner, min_size=2, max_size=3)),
-        st.builds(lambda parts: Or(tuple(parts)), st.lists(inner, min_size=2, max_size=3)),
-    ),
-    max_leaves=6,
-)
-
-
-def holds(query: Query, seen: dict[str, bool]) -> bool:
-    match query:
-        case Concept(text):
-            return seen[text]
-        case Not(child):
-            return not holds(child, seen)
-        case And(children):
-            return all(holds(child, seen) for child in children)
-        case Or(children):
-            return any(holds(child, seen) for child in children)
-    raise AssertionError(query)
-
-
-@given(TREES)
+@given(trees(max_leaves=6, plain=False))
 def test_any_tree_multiplies_out_to_the_same_meaning(query: Query) -> None:
     try:
         reply = reply_of(query)
@@ -98,7 +59,7 @@ def test_any_tree_multiplies_out_to_the_same_meaning(query: Query) -> None:
     assert decode(encode(reply)) == reply
     names = concepts(canonical(query))
     for values in product([False, True], repeat=len(names)):
-        seen = dict(zip(names, values, strict=True))
+        seen = {name for name, there in zip(names, values, strict=True) if there}
         assert holds(tree_of(reply), seen) == holds(query, seen)
     assert len(reply_of(tree_of(reply))) <= len(reply)
 
@@ -107,7 +68,7 @@ def test_there_is_a_bound() -> None:
     pairs = [Or((And((Concept(f"a{i}"), Concept(f"b{i}"))), Concept(f"c{i}"))) for i in range(4)]
     with pytest.raises(QueryTooComplex, match="more than 8 alternatives"):
         reply_of(And(tuple(pairs)))
-    assert reply_of(~(A | B)) == (Alternative((), ("a", "b")),)
+    assert reply_of(~(Concept("a") | Concept("b"))) == (Alternative((), ("a", "b")),)
 
 
 def test_the_schema_without_limits_says_the_same_otherwise() -> None:

@@ -15,7 +15,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,8 +55,7 @@ class ParseCache:
         self._lock = threading.RLock()
         self._db: sqlite3.Connection | None = None
         try:
-            if self.path != ":memory:":
-                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
             if os.path.isdir(self.path):
                 raise IsADirectoryError(f"{self.path} is a folder")
         except OSError as error:
@@ -74,15 +73,11 @@ class ParseCache:
 
         def write(db: sqlite3.Connection) -> None:
             with db:
-                db.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", (model, text, reply, time.time_ns()))
-                if (excess := _count(db) - self.max_entries) > 0:
-                    oldest = "SELECT model, text FROM replies ORDER BY at LIMIT ?"
-                    db.execute(f"DELETE FROM replies WHERE (model, text) IN ({oldest})", (excess,))
+                db.execute("INSERT OR REPLACE INTO replies (model, text, reply) VALUES (?, ?, ?)", (model, text, reply))
+                oldest = "DELETE FROM replies WHERE number <= (SELECT max(number) FROM replies) - ?"
+                db.execute(oldest, (self.max_entries,))
 
         self._run(write)
-
-    def __len__(self) -> int:
-        return self._run(_count) or 0
 
     def close(self) -> None:
         """Close the file; the next use opens it again. What is kept in memory is gone."""
@@ -105,7 +100,7 @@ class ParseCache:
                 except (sqlite3.Error, UnicodeError, OSError) as error:
                     logger.warning("parse cache %s: %s", self.path, error)
                     unfit = isinstance(error, UnicodeEncodeError | OSError)  # the text's fault, or the folder's
-                    if unfit or self.path == ":memory:" or not self._set_aside(error):
+                    if unfit or not self._set_aside(error):
                         return None
         return None
 
@@ -117,12 +112,12 @@ class ParseCache:
             tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if tables and "replies" not in tables:
                 raise InvalidOption(f"{self.path} is another program's database; name another file for the parse cache")
-            db.execute("PRAGMA synchronous = NORMAL")
-            columns = "model TEXT NOT NULL, text TEXT NOT NULL, reply TEXT NOT NULL, at INTEGER NOT NULL"
-            db.execute(f"CREATE TABLE IF NOT EXISTS replies ({columns}, PRIMARY KEY (model, text)) WITHOUT ROWID")
-            db.execute("SELECT model, text, reply, at FROM replies LIMIT 1")
             if (verdict := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
                 raise sqlite3.DatabaseError(verdict)
+            db.execute("PRAGMA synchronous = NORMAL")
+            columns = "number INTEGER PRIMARY KEY, model TEXT, text TEXT, reply TEXT, UNIQUE (model, text)"
+            db.execute(f"CREATE TABLE IF NOT EXISTS replies ({columns})")
+            db.execute("SELECT number, model, text, reply FROM replies LIMIT 1")
         except BaseException:
             db.close()
             raise
@@ -132,7 +127,7 @@ class ParseCache:
         """Rename a damaged file; one that is only busy, full or not ours to write stays, and is not used this time."""
         self.close()
         ours = os.access(self.path, os.W_OK) and os.access(Path(self.path).absolute().parent, os.W_OK)
-        if any(word in str(error) for word in ("locked", "full", "unable to open")) or not ours:
+        if not ours or any(word in str(error) for word in ("locked", "full", "unable to open")):
             return False
         aside = f"{self.path}.damaged-{time.time_ns()}"
         with suppress(FileNotFoundError):  # another process was first
@@ -141,10 +136,6 @@ class ParseCache:
         with suppress(OSError):
             os.unlink(f"{self.path}-journal")  # it belongs to the file that has been set aside
         return True
-
-
-def _count(db: sqlite3.Connection) -> int:
-    return int(db.execute("SELECT count(*) FROM replies").fetchone()[0])
 
 
 class CachedParser:
@@ -179,40 +170,32 @@ class CachedParser:
 
     def read(self, text: str) -> Parse:
         """The tree of `text`: remembered, from the question another thread has under way, or from the model."""
-        key = (self.parser.fingerprint, text)
-        if known := self._known(key):
-            return known
-        mine: Future[Parse] = Future()
+        key, mine = (self.parser.fingerprint, text), Future[Parse]()
         with self._lock:
             flight = self._flights.setdefault(key, mine)
-        if flight is not mine:
+        if flight is mine:
             try:
-                return flight.result()
-            except CancelledError:  # the thread that asked was interrupted
-                return self.read(text)
-        try:
-            mine.set_result(self._known(key) or self._keep(key, self.parser.read(text)))
-        except Exception as error:
-            mine.set_exception(error)
-        finally:
-            with self._lock:
-                del self._flights[key]
-            mine.cancel()  # does nothing once there is a result
-        return mine.result()
+                mine.set_result(self._known(key) or self._keep(key, self.parser.read(text)))
+            except BaseException as error:
+                mine.set_exception(error)
+            finally:
+                with self._lock:
+                    del self._flights[key]
+        return flight.result()
 
     async def aread(self, text: str) -> Parse:
         """`read` without blocking; those who ask on one event loop share one question."""
         key = (self.parser.fingerprint, text)
         under_way = self._tasks.setdefault(asyncio.get_running_loop(), {})
         if (task := under_way.get(key)) is None:
-            task = under_way[key] = asyncio.ensure_future(self._fly(key, text))
+            task = under_way[key] = asyncio.ensure_future(self._fly(key))
             task.add_done_callback(lambda done: under_way.pop(key, None))
         return await asyncio.shield(task)  # whoever stops waiting does not stop it for the others
 
-    async def _fly(self, key: _Key, text: str) -> Parse:
+    async def _fly(self, key: _Key) -> Parse:
         if known := await asyncio.to_thread(self._known, key):
             return known
-        return await asyncio.to_thread(self._keep, key, await self.parser.aread(text))
+        return await asyncio.to_thread(self._keep, key, await self.parser.aread(key[1]))
 
     def _known(self, key: _Key) -> Parse | None:
         reply = self.cache.get(*key)

@@ -19,9 +19,11 @@ from importlib.resources import files
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from lcse_plugins.parsing.llm.schema import Reply
+from lcse_plugins.errors import QueryTooComplex
+from lcse_plugins.parsing.llm.schema import Reply, reply_of
+from lcse_plugins.query import Query, affirms_nothing, concepts, excludes
 
-__all__ = ["objections"]
+__all__ = ["doubts", "objections"]
 
 
 def _load() -> dict[str, frozenset[str]]:
@@ -64,6 +66,21 @@ def objections(text: str, reply: Reply) -> tuple[str, ...]:
         logic = len(reply) > 1 or any(len(one.must) != 1 or len(one.must[0]) > 1 or one.must_not for one in reply)
         return ("it has logic, which cannot be checked in this script",) if logic else ()
     return tuple(dict.fromkeys(_Check(text, reply).run()))
+
+
+def doubts(text: str, query: Query) -> tuple[str, ...]:
+    """Why a reading by rules may negate the wrong thing: it has swallowed a cue, or fails the check of replies."""
+    cues = _CUES - _OPTIONAL | {"if"}
+    if cues.isdisjoint(_words(text)[0]) and not excludes(query):
+        return ()
+    named = {word for concept in concepts(query) for word in _words(concept)[0]}
+    if affirms_nothing(query) and named & _PLACES:
+        return ("nothing is wanted, not even the place",)  # "there isn't a tree in this garden"
+    swallowed = sorted(cues & named)
+    try:
+        return (*(f"{cue!r} is part of a concept" for cue in swallowed), *objections(text, reply_of(query)))
+    except QueryTooComplex:
+        return ()
 
 
 class _Mention(NamedTuple):

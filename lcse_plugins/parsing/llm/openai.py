@@ -13,6 +13,7 @@ import asyncio
 import os
 import re
 import threading
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -61,6 +62,7 @@ class OpenAIParser(LLMQueryParser):
         temperature: float | None = 0.0,
         max_tokens: int | None = 400,
     ) -> None:
+        self._arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         super().__init__(name=f"openai:{model}", fallback=fallback, prompt=prompt)
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         api_key = api_key or os.environ.get("OPENAI_API_KEY") or ("not-needed" if base_url else "")
@@ -68,30 +70,21 @@ class OpenAIParser(LLMQueryParser):
             raise InvalidOption("no key: set OPENAI_API_KEY, pass api_key=, or pass base_url= of a server without keys")
         if base_url and not re.match(r"https?://[^/\s]", base_url):
             raise InvalidOption("base_url is a web address, such as http://localhost:8080/v1")
-        self.model = model
         self.base_url = redacted(base_url or "https://api.openai.com/v1")
-        self._client = {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": max_retries}
-        official = self.base_url.startswith("https://api.openai.com/")
-        schema = {"name": "query_logic", "strict": True, "schema": unbounded() if official else SCHEMA}
-        self._options: dict[str, Any] = {
-            "model": model,
-            "response_format": {"type": "json_schema", "json_schema": schema},
-            **({} if temperature is None else {"temperature": temperature}),
-            **({} if max_tokens is None else {"max_tokens": max_tokens}),
-        }
-        self._open()
-
-    def _open(self) -> None:
+        schema = unbounded() if self.base_url.startswith("https://api.openai.com/") else SCHEMA
+        form = {"name": "query_logic", "strict": True, "schema": schema}
+        options = {"model": model, "response_format": {"type": "json_schema", "json_schema": form}}
+        limits = {"temperature": temperature, "max_tokens": max_tokens}
+        self._options = options | {name: value for name, value in limits.items() if value is not None}
+        settings: Any = {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": max_retries}
+        self._connect = partial(openai.OpenAI, **settings)
+        self._aconnect = partial(openai.AsyncOpenAI, **settings)
         self._lock = threading.Lock()
-        self._blocking: openai.OpenAI | None = None
-        self._awaited: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = WeakKeyDictionary()
+        self._client: openai.OpenAI | None = None
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = WeakKeyDictionary()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_blocking", "_awaited")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._open()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(OpenAIParser, **self._arguments), ()
 
     @property
     def fingerprint(self) -> str:
@@ -101,39 +94,25 @@ class OpenAIParser(LLMQueryParser):
     def close(self) -> None:
         """Close the connections of `read`; the next query opens new ones."""
         with self._lock:
-            client, self._blocking = self._blocking, None
+            client, self._client = self._client, None
         if client is not None:
             client.close()
 
     async def aclose(self) -> None:
         """Close the connections that `aread` opened on this event loop, and those of `read`."""
-        if (client := self._awaited.pop(asyncio.get_running_loop(), None)) is not None:
+        if (client := self._clients.pop(asyncio.get_running_loop(), None)) is not None:
             await client.close()
         self.close()
 
-    def __enter__(self) -> OpenAIParser:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    async def __aenter__(self) -> OpenAIParser:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.aclose()
-
     def _ask(self, text: str) -> str:
         with self._lock:
-            if self._blocking is None:
-                self._blocking = openai.OpenAI(**self._client)  # type: ignore[arg-type]
-            client = self._blocking
+            client = self._client = self._client or self._connect()
         return self._content(client.chat.completions.create(**self._request(text)))
 
     async def _aask(self, text: str) -> str:
         loop = asyncio.get_running_loop()  # connections belong to the loop they were opened on
-        if (client := self._awaited.get(loop)) is None:
-            client = self._awaited[loop] = openai.AsyncOpenAI(**self._client)  # type: ignore[arg-type]
+        if (client := self._clients.get(loop)) is None:
+            client = self._clients[loop] = self._aconnect()
         return self._content(await client.chat.completions.create(**self._request(text)))
 
     def _request(self, text: str) -> dict[str, Any]:
