@@ -42,7 +42,7 @@ from lcse_plugins.parsing.english.words import (
     split_words,
 )
 from lcse_plugins.parsing.result import MAX_CONCEPTS, Parse, affirmative_text, check_size, check_text
-from lcse_plugins.query import And, Concept, Plain, Query, contradictions, format_query, is_constrained
+from lcse_plugins.query import And, Concept, Not, Plain, Query, contradictions, format_query, is_constrained
 
 __all__ = ["GrammarParser", "is_explicit", "parse"]
 
@@ -97,7 +97,7 @@ def read_english(text: str, start: int, end: int) -> Reading:
     leaves = Leaves(text, lex)
     words = split_words(text, start, end, lex)
     if _is_foreign(words, lex):
-        if any(low in lex.sets["unread"] for low in lows(words)):
+        if any(lex.has(low, "unread", "foreign") for low in lows(words)):
             notes.sign("the words do not look English")
         return _reading(leaves.whole(start, end), leaves, notes)
     items = tag_cues(words, lex, notes)
@@ -105,6 +105,9 @@ def read_english(text: str, start: int, end: int) -> Reading:
     query = build(terms, leaves, notes)
     if not notes.idiom:
         _check_unread(terms, lex, notes)
+    match query:
+        case Not(Concept(said)) if said.count(" ") > 1:  # "no country for old men", "no people on the beach"
+            notes.shape(f"all of {said!r} is excluded, and nothing is wanted")
     if query is not None and not notes.signs and _is_logic(terms, query):
         return _reading(query, leaves, notes)
     leaves = Leaves(text, lex)
