@@ -25,7 +25,7 @@ from lcse_plugins.errors import CalibrationError, InvalidOption
 from lcse_plugins.scoring.arguments import check_choice, check_count, is_whole
 from lcse_plugins.scoring.calibration import Calibration, PresenceCurve
 from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
-from lcse_plugins.scoring.evidence import probability
+from lcse_plugins.scoring.logic import probability
 
 __all__ = ["GRID_BETA", "NEAR_BEST", "CalibrationFit", "Objective", "fit_calibration", "fit_presence"]
 

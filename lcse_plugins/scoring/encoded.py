@@ -15,8 +15,8 @@ from lcse_plugins.retrieval.plan import Plan
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import ScoringConfig
 from lcse_plugins.scoring.edit import edits_nothing, score_tree
-from lcse_plugins.scoring.evidence import ConceptEvidence, probability
-from lcse_plugins.scoring.logic import truth_logit
+from lcse_plugins.scoring.logic import probability, truth_logit
+from lcse_plugins.scoring.results import ConceptEvidence
 
 __all__ = ["EncodedQuery"]
 
