@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lcse_plugins.calibrating.ranks import mid_ranks
+from lcse_plugins.calibrating.operator_tests import mid_ranks
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.scoring.arguments import check_count
 

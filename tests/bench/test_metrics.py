@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lcse_plugins.bench.metrics import area_under_curve, precision_at, spearman, standing_before
-from lcse_plugins.calibrating.ranks import mid_ranks
+from lcse_plugins.calibrating.operator_tests import mid_ranks
 from lcse_plugins.errors import InvalidOption
 
 ITEMS = st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=40)
