@@ -101,12 +101,9 @@ class LogicScorer:
                 another encoder made it.
             InvalidOption: `limit` or `min_truth` is out of range.
         """
-        pool = _as_pool(candidates)
-        maker = getattr(pool, "encoder_id", self.encoder.encoder_id)
-        if maker != self.encoder.encoder_id:
-            raise InvalidCandidate(
-                f"these images were encoded by {maker!r}, the query by {self.encoder.encoder_id!r}; use one encoder"
-            )
+        pool, own = _as_pool(candidates), self.encoder.encoder_id
+        if (maker := getattr(pool, "encoder_id", own)) != own:
+            raise InvalidCandidate(f"these images were encoded by {maker!r}, the query by {own!r}; use one encoder")
         return rank_pool(self.encode(query), pool, limit=limit, min_truth=min_truth)
 
     def search(
@@ -135,26 +132,19 @@ class LogicScorer:
 
     def read(self, query: str | Query) -> Parse:
         """How the query is understood. A parser that breaks leaves the query without logic, and the parse says so."""
-        if is_tree(query):
-            text = describe(query)
-            return Parse(text=text, query=query, affirmative=affirmative_text(query, text), parser="tree")
         if not isinstance(query, str):
-            raise QueryError(f"a query is a text or a tree of concepts, not {query!r:.80}")
+            return _parse_of(query)
         try:
             return read_with(self.parser, query)
-        except LcseError:
-            raise
         except Exception as error:
             return _unread(query, error)
 
     async def aread(self, query: str | Query) -> Parse:
         """As `read`, off the event loop; a parser with an `aread` of its own is awaited."""
         if not isinstance(query, str):
-            return self.read(query)
+            return _parse_of(query)
         try:
             return await aread_with(self.parser, query)
-        except LcseError:
-            raise
         except Exception as error:
             return _unread(query, error)
 
@@ -179,7 +169,17 @@ class LogicScorer:
         return (affirmative_text(ordered(parse.tree), text) if canonical else parse.affirmative) or text
 
 
+def _parse_of(query: object) -> Parse:
+    if not is_tree(query):
+        raise QueryError(f"a query is a text or a tree of concepts, not {query!r:.80}")
+    text = describe(query)
+    return Parse(text=text, query=query, affirmative=affirmative_text(query, text), parser="tree")
+
+
 def _unread(text: str, error: Exception) -> Parse:
+    """The text without logic, where its parser broke; our own errors say what to do about them."""
+    if isinstance(error, LcseError):
+        raise error
     return taken_whole(
         text, note="the parser failed; scored by plain similarity", error=f"{type(error).__name__}: {error}"
     )

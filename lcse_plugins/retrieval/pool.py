@@ -19,6 +19,7 @@ from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.retrieval.plan import ROUNDING, Bound
 from lcse_plugins.scoring.arguments import check_limits
 from lcse_plugins.scoring.encoded import EncodedQuery
+from lcse_plugins.scoring.logic import probability
 from lcse_plugins.scoring.results import Candidate, Ranked, Ranking
 
 __all__ = ["UNIT_TOLERANCE", "Found", "VectorPool", "as_numbers", "rank_pool", "top_indices", "unit_rows"]
@@ -29,7 +30,7 @@ BLOCK = 16_384
 CACHED_ROWS = 4_096
 """Rows that the processor still has at hand for the next vector they are multiplied with."""
 
-LARGE = 512
+LARGE = 1_024
 """Rows from which on a bound pays."""
 
 MOST_BOUNDS = 6
@@ -45,7 +46,7 @@ Positions: TypeAlias = NDArray[np.intp]
 
 
 class Found(NamedTuple):
-    """Rows of a pool.
+    """The best rows of a pool, best first; equal scores in the order of the pool.
 
     Attributes:
         positions: (k,) where they stand.
@@ -59,17 +60,14 @@ class Found(NamedTuple):
     truths: FloatArray
     similarities: FloatArray
 
-    def take(self, chosen: NDArray[Any]) -> Found:
-        """Some of the rows, in the order chosen."""
-        return Found(self.positions[chosen], self.scores[chosen], self.truths[chosen], self.similarities[chosen])
 
-    def top(self, limit: int) -> Found:
-        """The best rows, best first; equal scores in the order of their positions."""
-        return self.take(top_indices(self.scores, limit, self.positions))
-
-
-def _joined(parts: Sequence[Found]) -> Found:
-    return parts[0] if len(parts) == 1 else Found(*map(np.concatenate, zip(*parts, strict=True)))
+def _joined(parts: Sequence[Found], limit: int) -> Found:
+    """The best rows of several lists."""
+    if len(parts) == 1:
+        return parts[0]
+    columns: list[NDArray[Any]] = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    best = top_indices(columns[1], limit, columns[0])
+    return Found(*(column[best] for column in columns))
 
 
 class VectorPool:
@@ -173,14 +171,14 @@ class VectorPool:
         limit = len(self) if limit is None else min(limit, len(self))
         plain = self._products(encoded.holistic_vector[None, :])[:, 0] if encoded.edits_nothing else None
         if plain is not None and min_truth is None:
-            return self._scored(encoded, top_indices(plain, limit), plain)
+            return self._best_of(encoded, top_indices(plain, limit), limit, plain=plain)
         if min_truth is None and len(self) >= 4 * limit and self._is_bounded(encoded):
             return self._search_under(encoded.plan.bounds or (), encoded, limit)
-        parts = []
-        for start in range(0, max(1, len(self)), BLOCK):
-            part = self._scored(encoded, slice(start, start + BLOCK), plain)
-            parts.append((part if min_truth is None else part.take(part.truths >= min_truth)).top(limit))
-        return parts[0] if len(parts) == 1 else _joined(parts).top(limit)
+        parts = [
+            self._best_of(encoded, slice(start, start + BLOCK), limit, plain=plain, min_truth=min_truth)
+            for start in range(0, max(1, len(self)), BLOCK)
+        ]
+        return _joined(parts, limit)
 
     def similarities(self, encoded: EncodedQuery, positions: slice | Positions) -> FloatArray:
         """(k, 1 + m) similarities of the rows at these positions to the query's vectors."""
@@ -197,22 +195,36 @@ class VectorPool:
         highest = reduce(np.maximum, map(np.add, products, offsets))
         size = max(FIRST_LOOK, 2 * limit)
         first = np.argpartition(highest, -size)[-size:]
-        found = self._scored(encoded, first).top(limit)
+        found = self._best_of(encoded, first, limit)
         highest[first] = -np.inf
         near = np.flatnonzero(highest >= _floor(found, limit))
         near = near[np.argsort(-highest[near])]
         while len(near) and highest[near[0]] >= _floor(found, limit):
-            found = _joined([found, self._scored(encoded, near[:size])]).top(limit)
+            found = _joined([found, self._best_of(encoded, near[:size], limit)], limit)
             near, size = near[size:], min(4 * size, BLOCK)
         return found
 
-    def _scored(self, encoded: EncodedQuery, rows: slice | Positions, plain: FloatArray | None = None) -> Found:
-        """Rows with their exact scores; with the `plain` similarities of all rows, if they are known already."""
+    def _best_of(
+        self,
+        encoded: EncodedQuery,
+        rows: slice | Positions,
+        limit: int,
+        *,
+        plain: FloatArray | None = None,
+        min_truth: float | None = None,
+    ) -> Found:
+        """The best of some rows, scored exactly; with the `plain` similarities of all rows, if they are known."""
         similarities = self.similarities(encoded, rows)
         if plain is not None:
             similarities[:, 0] = plain[rows]
+        scores, truths = encoded.score_similarities(similarities)
         positions = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
-        return Found(positions, *encoded.score_similarities(similarities), similarities)
+        if min_truth is not None:
+            true = np.flatnonzero(probability(truths) >= min_truth)
+            best = true[top_indices(scores[true], limit, positions[true])]
+        else:
+            best = top_indices(scores, limit, positions)
+        return Found(positions[best], scores[best], probability(truths[best]), similarities[best])
 
     def _products(self, matrix: FloatArray, positions: slice | Positions = slice(None)) -> FloatArray:
         """(n, k) products of rows with (k, d) vectors."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.query import canonical, to_json
+from lcse_plugins.query import to_json
 from lcse_plugins.scoring.config import Mode
 
 __all__ = ["Candidate", "ConceptEvidence", "Ranked", "Ranking", "Word"]
@@ -197,7 +197,7 @@ class Ranking(list[Ranked]):
         """The ranking as JSON values, with who read the query and what there is to know about that."""
         return {
             "query": self.parse.text,
-            "tree": to_json(canonical(self.parse.query)),
+            "tree": to_json(self.parse.tree),
             "parser": self.parse.parser,
             "sure": self.parse.sure,
             "notes": list(self.parse.notes),

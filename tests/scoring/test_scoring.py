@@ -228,7 +228,7 @@ def test_any_finite_input_gives_a_finite_score(
     evidence(low=0.0, high=0.6),
     cosines(4),
     st.sampled_from(["power", "minmax", "probabilistic"]),
-    st.sampled_from([30.0, 450.0]),
+    st.sampled_from([30.0, 150.0, 450.0]),
 )
 def test_float32_stays_close_to_float64(
     query: Query, similar: dict[str, Floats], holistic: Floats, aggregator: Any, beta: float
@@ -243,17 +243,6 @@ def test_float32_stays_close_to_float64(
         config=config,
     )
     coarse = score_arrays(query, holistic.astype(np.float32), typed, calibration=calibration, config=config)
-    np.testing.assert_allclose(coarse, fine, rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize("query", [A & B, A & ~C, ~(~A | ~B)])
-def test_near_certain_evidence_keeps_its_order_in_float32(query: Query) -> None:
-    config, calibration = ScoringConfig(aggregator="probabilistic"), Calibration(mu=0.22, beta=450.0)
-    rows = np.array([[0.5, 0.6, 0.7], [0.55, 0.6, 0.9], [-0.3, -0.4, -0.5]])
-    similar = dict(zip(NAMES, rows, strict=False))
-    fine = score_arrays(query, np.zeros(3), similar, calibration=calibration, config=config)
-    typed = {name: values.astype(np.float32) for name, values in similar.items()}
-    coarse = score_arrays(query, np.zeros(3, np.float32), typed, calibration=calibration, config=config)
     np.testing.assert_allclose(coarse, fine, rtol=0, atol=2e-6)
 
 
@@ -326,13 +315,6 @@ def test_bad_arrays_are_refused(holistic: Any, similarities: Any, message: str) 
 def test_bad_options_are_refused(options: Any) -> None:
     with pytest.raises(InvalidOption):
         ScoringConfig(**options)
-
-
-def test_config_round_trip() -> None:
-    config = ScoringConfig(mode="factored", gamma_or=5.0)
-    assert ScoringConfig.from_json(config.to_json()) == config
-    with pytest.raises(InvalidOption, match="unknown scoring options"):
-        ScoringConfig.from_json({"temperature": 1})
 
 
 def test_a_mode_has_its_own_aggregator() -> None:
