@@ -50,8 +50,7 @@ class LogicScorer:
     Raises:
         InvalidOption: `config` and `mode` were both given, or the mode is unknown.
         UnknownEncoder: no encoder has that name, or what was given is not an encoder.
-        CalibrationMismatch: the calibration was fitted for another encoder.
-        CalibrationError: no calibration was given and the encoder has no preset, or the file does not hold one.
+        CalibrationError: there is no calibration for this encoder, or the file does not hold one.
     """
 
     def __init__(
@@ -71,12 +70,7 @@ class LogicScorer:
 
     @classmethod
     def of(cls, scorer: LogicScorer | Encoder | str, *, mode: Mode | None = None) -> LogicScorer:
-        """A scorer from what hosts take as `scorer=`: a scorer, an encoder or an encoder's name.
-
-        Args:
-            scorer: What was given.
-            mode: Score in this mode; by default the scorer's own, or `anchored`.
-        """
+        """A scorer from what hosts take as `scorer=`: a scorer, an encoder or its name; in another mode, if given."""
         if not isinstance(scorer, LogicScorer):
             return cls(scorer, mode=mode)
         if mode is None or mode == scorer.config.mode:

@@ -162,7 +162,7 @@ def test_a_limit_gives_the_head_of_the_whole_ranking(
     query: Query, limit: int, mode: Any, min_truth: float | None
 ) -> None:
     """Of pools large enough for bounds to be used."""
-    scorer, pool = LogicScorer(ToyEncoder(), mode=mode), VectorPool(gallery_of(2_000))
+    scorer, pool = LogicScorer(ToyEncoder(), mode=mode), VectorPool(gallery_of(3_000))
     whole = scorer.rank(query, pool, min_truth=min_truth)
     head = scorer.rank(query, pool, limit=limit, min_truth=min_truth)
     assert len(head) == min(limit, len(whole))

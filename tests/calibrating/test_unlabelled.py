@@ -7,7 +7,7 @@ import pytest
 
 from lcse_plugins.calibrating.fitting import fit_calibration
 from lcse_plugins.calibrating.unlabelled import COMMON_THINGS, estimate_calibration, spread_calibration
-from lcse_plugins.errors import CalibrationError, InvalidOption
+from lcse_plugins.errors import CalibrationError
 from lcse_plugins.testing import ToyEncoder
 
 
@@ -48,8 +48,6 @@ def test_too_little_to_go_by_is_refused() -> None:
         spread_calibration([])
     with pytest.raises(CalibrationError, match="not the encoder's"):
         estimate_calibration(encoder, np.ones((60, 3), dtype=np.float32))
-    with pytest.raises(InvalidOption, match="vocabulary"):
-        estimate_calibration(encoder, encoder.encode_images(["dog.jpg"] * 60), vocabulary=())
 
 
 def test_it_belongs_to_the_encoder() -> None:
