@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from lcse_plugins.encoders.protocol import Encoder, checked
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.encoders.text_vectors import TextVectors
-from lcse_plugins.errors import CalibrationError, InvalidCandidate, LcseError, QueryError
+from lcse_plugins.errors import CalibrationError, InvalidCandidate, InvalidOption, LcseError, QueryError
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, read_with, taken_whole
 from lcse_plugins.query import Query, concepts, describe, is_tree, ordered
 from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.retrieval.sources import VectorSource, rank_pool, search_source
 from lcse_plugins.scoring.calibration import Calibration
-from lcse_plugins.scoring.config import Mode, ScoringConfig, config_of
+from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode, ScoringConfig
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate, Ranking
 
@@ -65,7 +65,9 @@ class LogicScorer:
         self.encoder = checked(load_encoder(encoder) if isinstance(encoder, str) else encoder)
         self.parser = parser
         self.calibration = _calibration_for(self.encoder, calibration)
-        self.config = config_of(config, mode)
+        if config is not None and mode is not None:
+            raise InvalidOption("give config= or mode=, not both; a config has a mode")
+        self.config = ScoringConfig(mode=mode) if mode is not None else config or DEFAULT_CONFIG
         self._vectors = TextVectors(self.encoder, self.config.templates)
 
     @classmethod

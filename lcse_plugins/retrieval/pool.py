@@ -8,7 +8,6 @@ that promise most are scored exactly; they set the floor that others have to rea
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -191,8 +190,8 @@ class VectorPool:
     def _search_under(self, bounds: Sequence[Bound], encoded: EncodedQuery, limit: int) -> Found:
         """The best rows, found among those that can be by what no score exceeds."""
         products = self._products(np.stack([bound.vector for bound in bounds])).T
-        offsets = [np.float32(bound.offset + ROUNDING) for bound in bounds]
-        highest = reduce(np.maximum, map(np.add, products, offsets))
+        products += np.array([[bound.offset + ROUNDING] for bound in bounds], dtype=np.float32)
+        highest = products.max(axis=0)
         size = max(FIRST_LOOK, 2 * limit)
         first = np.argpartition(highest, -size)[-size:]
         found = self._best_of(encoded, first, limit)

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.scoring.arguments import check_choice
 
-__all__ = ["DEFAULT_CONFIG", "DEFAULT_TEMPLATES", "Aggregator", "HolisticText", "Mode", "ScoringConfig", "config_of"]
+__all__ = ["DEFAULT_CONFIG", "DEFAULT_TEMPLATES", "Aggregator", "HolisticText", "Mode", "ScoringConfig"]
 
 Mode = Literal["anchored", "lcse", "factored", "routed", "holistic"]
 Aggregator = Literal["minmax", "power", "probabilistic"]
@@ -69,19 +69,6 @@ class ScoringConfig:
 
 def _own_aggregator(mode: Mode) -> Aggregator:
     return "minmax" if mode == "anchored" else "power"
-
-
-def config_of(config: ScoringConfig | None, mode: Mode | None) -> ScoringConfig:
-    """The config meant by a config, or by a mode alone.
-
-    Raises:
-        InvalidOption: both were given, or the mode is unknown.
-    """
-    if config is not None and mode is not None:
-        raise InvalidOption("give config= or mode=, not both; a config has a mode")
-    if config is not None:
-        return config
-    return DEFAULT_CONFIG if mode is None else ScoringConfig(mode=mode)
 
 
 DEFAULT_CONFIG = ScoringConfig()

@@ -18,7 +18,6 @@ from lcse_plugins import And, Calibration, Concept, Not, Or, Query, ScoringConfi
 from lcse_plugins.errors import InvalidCandidate, InvalidOption, QueryError
 from lcse_plugins.query import Plain, canonical, concepts, leaves
 from lcse_plugins.scoring.calibration import CLIP_PRESET
-from lcse_plugins.scoring.config import config_of
 from lcse_plugins.scoring.logic import probability, truth_logit
 from lcse_plugins.scoring.results import ConceptEvidence
 from tests import reference
@@ -322,9 +321,6 @@ def test_a_mode_has_its_own_aggregator() -> None:
     assert ScoringConfig(mode="lcse").aggregator == "power"
     assert ScoringConfig().with_mode("lcse") == ScoringConfig(mode="lcse")
     assert ScoringConfig(aggregator="power").with_mode("factored").aggregator == "power"
-    assert config_of(None, "lcse") == ScoringConfig(mode="lcse")
-    with pytest.raises(InvalidOption, match="not both"):
-        config_of(ScoringConfig(), "lcse")
 
 
 @pytest.mark.parametrize(
