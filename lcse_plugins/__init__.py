@@ -54,41 +54,32 @@ if TYPE_CHECKING:
     from lcse_plugins.scoring.results import Ranked as Ranked
     from lcse_plugins.scoring.results import Ranking as Ranking
 
-_HOME_OF = {
-    "And": "query",
-    "CachedParser": "parsing.llm.cached",
-    "Calibration": "scoring.calibration",
-    "Candidate": "scoring.results",
-    "Concept": "query",
-    "Encoder": "encoders.protocol",
-    "HybridParser": "parsing.hybrid",
-    "ImageAccess": "images.locations",
-    "ImageIndex": "index",
-    "LcseError": "errors",
-    "LogicScorer": "scorer",
-    "Not": "query",
-    "OpenAIParser": "parsing.llm.openai",
-    "Or": "query",
-    "Parse": "parsing.result",
-    "Parser": "parsing.result",
-    "Query": "query",
-    "Ranked": "scoring.results",
-    "Ranking": "scoring.results",
-    "ScoringConfig": "scoring.config",
-    "VectorPool": "retrieval.pool",
-    "VectorSource": "retrieval.sources",
-    "available_encoders": "encoders.registry",
-    "canonical": "query",
-    "demo_photos": "images.gallery",
-    "estimate_calibration": "calibrating.unlabelled",
-    "fit_calibration": "calibrating.fitting",
-    "format_query": "query",
-    "load_encoder": "encoders.registry",
-    "parse": "parsing.grammar",
-    "score_arrays": "scoring.edit",
+_HOMES = {
+    "calibrating.fitting": "fit_calibration",
+    "calibrating.unlabelled": "estimate_calibration",
+    "encoders.protocol": "Encoder",
+    "encoders.registry": "available_encoders load_encoder",
+    "errors": "LcseError",
+    "images.gallery": "demo_photos",
+    "images.locations": "ImageAccess",
+    "index": "ImageIndex",
+    "parsing.grammar": "parse",
+    "parsing.hybrid": "HybridParser",
+    "parsing.llm.cached": "CachedParser",
+    "parsing.llm.openai": "OpenAIParser",
+    "parsing.result": "Parse Parser",
+    "query": "And Concept Not Or Query canonical format_query",
+    "retrieval.pool": "VectorPool",
+    "retrieval.sources": "VectorSource",
+    "scorer": "LogicScorer",
+    "scoring.calibration": "Calibration",
+    "scoring.config": "ScoringConfig",
+    "scoring.edit": "score_arrays",
+    "scoring.results": "Candidate Ranked Ranking",
 }
-"""Name → the module it is in."""
+"""Module → the names it has."""
 
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 _NEEDS_AN_EXTRA = {"OpenAIParser"}
 
 __version__ = "0.1.0"

@@ -28,29 +28,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = [
-    "CalibrationError",
-    "CalibrationMismatch",
-    "CollectionError",
-    "EncoderError",
-    "ImageError",
-    "IndexFileError",
-    "InvalidCandidate",
-    "InvalidOption",
-    "LabelFileError",
-    "LcseError",
-    "MissingExtra",
-    "ModelFileError",
-    "ParserOutputError",
-    "ParserUnavailable",
-    "QueryError",
-    "QueryNotFlat",
-    "QuerySyntaxError",
-    "QueryTooComplex",
-    "SearchUnavailable",
-    "UnknownEncoder",
-]
-
 _SHOWN = 72
 """Characters of a query that are shown around a fault in it."""
 

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from lcse_plugins.encoders.protocol import Encoder, checked
 from lcse_plugins.encoders.registry import load_encoder
 from lcse_plugins.encoders.text_vectors import TextVectors
-from lcse_plugins.errors import CalibrationError, InvalidCandidate, LcseError, QueryError
+from lcse_plugins.errors import CalibrationError, InvalidCandidate, InvalidOption, LcseError, QueryError
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, read_with, taken_whole
 from lcse_plugins.query import Query, concepts, describe, is_tree, ordered
 from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.retrieval.sources import VectorSource, rank_pool, search_source
 from lcse_plugins.scoring.calibration import Calibration
-from lcse_plugins.scoring.config import Mode, ScoringConfig, config_of
+from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode, ScoringConfig
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate, Ranking
 
@@ -50,8 +50,7 @@ class LogicScorer:
     Raises:
         InvalidOption: `config` and `mode` were both given, or the mode is unknown.
         UnknownEncoder: no encoder has that name, or what was given is not an encoder.
-        CalibrationMismatch: the calibration was fitted for another encoder.
-        CalibrationError: no calibration was given and the encoder has no preset, or the file does not hold one.
+        CalibrationError: there is no calibration for this encoder, or the file does not hold one.
     """
 
     def __init__(
@@ -66,17 +65,14 @@ class LogicScorer:
         self.encoder = checked(load_encoder(encoder) if isinstance(encoder, str) else encoder)
         self.parser = parser
         self.calibration = _calibration_for(self.encoder, calibration)
-        self.config = config_of(config, mode)
+        if config is not None and mode is not None:
+            raise InvalidOption("give config= or mode=, not both; a config has a mode")
+        self.config = ScoringConfig(mode=mode) if mode is not None else config or DEFAULT_CONFIG
         self._vectors = TextVectors(self.encoder, self.config.templates)
 
     @classmethod
     def of(cls, scorer: LogicScorer | Encoder | str, *, mode: Mode | None = None) -> LogicScorer:
-        """A scorer from what hosts take as `scorer=`: a scorer, an encoder or an encoder's name.
-
-        Args:
-            scorer: What was given.
-            mode: Score in this mode; by default the scorer's own, or `anchored`.
-        """
+        """A scorer from what hosts take as `scorer=`: a scorer, an encoder or its name; in another mode, if given."""
         if not isinstance(scorer, LogicScorer):
             return cls(scorer, mode=mode)
         if mode is None or mode == scorer.config.mode:
@@ -101,12 +97,9 @@ class LogicScorer:
                 another encoder made it.
             InvalidOption: `limit` or `min_truth` is out of range.
         """
-        pool = _as_pool(candidates)
-        maker = getattr(pool, "encoder_id", self.encoder.encoder_id)
-        if maker != self.encoder.encoder_id:
-            raise InvalidCandidate(
-                f"these images were encoded by {maker!r}, the query by {self.encoder.encoder_id!r}; use one encoder"
-            )
+        pool, own = _as_pool(candidates), self.encoder.encoder_id
+        if (maker := getattr(pool, "encoder_id", own)) != own:
+            raise InvalidCandidate(f"these images were encoded by {maker!r}, the query by {own!r}; use one encoder")
         return rank_pool(self.encode(query), pool, limit=limit, min_truth=min_truth)
 
     def search(
@@ -135,26 +128,19 @@ class LogicScorer:
 
     def read(self, query: str | Query) -> Parse:
         """How the query is understood. A parser that breaks leaves the query without logic, and the parse says so."""
-        if is_tree(query):
-            text = describe(query)
-            return Parse(text=text, query=query, affirmative=affirmative_text(query, text), parser="tree")
         if not isinstance(query, str):
-            raise QueryError(f"a query is a text or a tree of concepts, not {query!r:.80}")
+            return _parse_of(query)
         try:
             return read_with(self.parser, query)
-        except LcseError:
-            raise
         except Exception as error:
             return _unread(query, error)
 
     async def aread(self, query: str | Query) -> Parse:
         """As `read`, off the event loop; a parser with an `aread` of its own is awaited."""
         if not isinstance(query, str):
-            return self.read(query)
+            return _parse_of(query)
         try:
             return await aread_with(self.parser, query)
-        except LcseError:
-            raise
         except Exception as error:
             return _unread(query, error)
 
@@ -179,7 +165,17 @@ class LogicScorer:
         return (affirmative_text(ordered(parse.tree), text) if canonical else parse.affirmative) or text
 
 
+def _parse_of(query: object) -> Parse:
+    if not is_tree(query):
+        raise QueryError(f"a query is a text or a tree of concepts, not {query!r:.80}")
+    text = describe(query)
+    return Parse(text=text, query=query, affirmative=affirmative_text(query, text), parser="tree")
+
+
 def _unread(text: str, error: Exception) -> Parse:
+    """The text without logic, where its parser broke; our own errors say what to do about them."""
+    if isinstance(error, LcseError):
+        raise error
     return taken_whole(
         text, note="the parser failed; scored by plain similarity", error=f"{type(error).__name__}: {error}"
     )

@@ -12,7 +12,7 @@ from qdrant_client import models
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import CollectionError
 from lcse_plugins.hosts.reranking import usable_vector
-from lcse_plugins.retrieval.tables import UNIT_TOLERANCE
+from lcse_plugins.retrieval.pool import UNIT_TOLERANCE
 
 __all__ = ["SAMPLE", "Strictness", "VectorSchema", "read_schema"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lcse_plugins.calibrating.ranks import mid_ranks
+from lcse_plugins.calibrating.operator_tests import mid_ranks
 from lcse_plugins.errors import InvalidOption
 
 __all__ = ["area_under_curve", "best_first", "finite", "spearman", "standing_before"]

@@ -13,7 +13,7 @@ The presence curve is another fit of the same labels: how often a concept is the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -22,12 +22,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from lcse_plugins.calibrating.operator_tests import OperatorTest, operator_tests, pairwise_accuracy, retrieval_auc
 from lcse_plugins.errors import CalibrationError, InvalidOption
-from lcse_plugins.scoring.arguments import check_choice, check_count, is_whole
+from lcse_plugins.scoring.arguments import check_choice, check_count
 from lcse_plugins.scoring.calibration import Calibration, PresenceCurve
 from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
-from lcse_plugins.scoring.evidence import probability
+from lcse_plugins.scoring.logic import probability
 
-__all__ = ["GRID_BETA", "NEAR_BEST", "CalibrationFit", "Objective", "fit_calibration", "fit_presence"]
+__all__ = ["CalibrationFit", "Objective", "fit_calibration", "fit_presence"]
 
 Objective = Literal["pairwise", "retrieval"]
 
@@ -45,6 +45,8 @@ FEWEST_LABELS = 10
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Booleans: TypeAlias = NDArray[np.bool_]
+Measure: TypeAlias = Callable[[OperatorTest, Calibration, ScoringConfig], float]
+Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,7 @@ def fit_calibration(
     near_best: float = NEAR_BEST,
     max_pairs: int = 60,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> CalibrationFit:
     """Find the μ and β under which logic agrees best with labels.
 
@@ -111,38 +113,40 @@ def fit_calibration(
         InvalidOption: the objective is unknown, there is nothing to try, or μ and β have no part in the mode.
     """
     table, truth = _checked(similarities, labels)
+    check_choice("objective", objective, get_args(Objective))
     check_count("max_pairs", max_pairs)
     if (mus is not None and not len(mus)) or not len(betas):
         raise InvalidOption("give at least one μ and one β to try")
-    if not is_whole(seed) or seed < 0:
-        raise InvalidOption(f"seed is a whole number and not negative, not {seed!r}")
-    if not near_best >= 0:
-        raise InvalidOption(f"near_best is not negative, not {near_best!r}")
     if config.mode == "holistic":
         raise InvalidOption("mode holistic uses neither μ nor β; fit for another")
-    check_choice("objective", objective, get_args(Objective))
     low, high = np.percentile(table, [1, 99])
     grid_mu = np.linspace(low, high, GRID_MU_STEPS) if mus is None else np.asarray(mus, dtype=np.float64)
     grid_beta = np.asarray(betas, dtype=np.float64)
     tests = operator_tests(table, truth, max_pairs=max_pairs, seed=seed)
-    grid = _Grid(grid_mu, grid_beta, tests, config)
+
+    def measured(measure: Measure, cells: _Booleans, progress: Progress | None = None) -> _Floats:
+        """(a, b, tests) what a measure gives for some cells of the grid; elsewhere -1."""
+        quality = np.full((*cells.shape, len(tests)), -1.0)
+        chosen = np.argwhere(cells).tolist()
+        for done, (i, j) in enumerate(chosen, start=1):
+            trial = Calibration(mu=float(grid_mu[i]), beta=float(grid_beta[j]))
+            quality[i, j] = [measure(test, trial, config) for test in tests.values()]
+            if progress is not None:
+                progress(done, len(chosen))
+        return quality
+
     everywhere = np.ones((len(grid_mu), len(grid_beta)), dtype=bool)
-    quality = grid.measured(pairwise_accuracy if objective == "pairwise" else retrieval_auc, everywhere, progress)
+    quality = measured(pairwise_accuracy if objective == "pairwise" else retrieval_auc, everywhere, progress)
     mean = quality.mean(axis=2)
     i, j = _middle_of_best(mean)
     if objective == "retrieval" and near_best:
-        accuracy = grid.measured(pairwise_accuracy, mean >= mean.max() - near_best)
-        i, _ = _middle_of_best(accuracy.mean(axis=2))
+        i, _ = _middle_of_best(measured(pairwise_accuracy, mean >= mean.max() - near_best).mean(axis=2))
         j = _middle(mean[i] >= mean[i].max() - SAME)
+    mu, beta = float(grid_mu[i]), float(grid_beta[j])
     return CalibrationFit(
-        calibration=Calibration(
-            mu=float(grid_mu[i]),
-            beta=float(grid_beta[j]),
-            encoder_id=encoder_id,
-            presence=fit_presence(table, truth),
-        ),
+        calibration=Calibration(mu=mu, beta=beta, encoder_id=encoder_id, presence=fit_presence(table, truth)),
         accuracy=float(mean[i, j]),
-        per_operator={name: float(value) for name, value in zip(tests, quality[i, j], strict=True)},
+        per_operator=dict(zip(tests, quality[i, j].tolist(), strict=True)),
         mus=grid_mu,
         betas=grid_beta,
         table=mean,
@@ -179,32 +183,6 @@ def fit_presence(similarities: ArrayLike, labels: ArrayLike) -> PresenceCurve | 
             break
     slope = float(found[1]) / spread
     return PresenceCurve(float(found[0]) - slope * middle, slope) if slope > 0 else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Grid:
-    """Values of μ and β to try, and the tests that judge them."""
-
-    mus: _Floats
-    betas: _Floats
-    tests: Mapping[str, OperatorTest]
-    config: ScoringConfig
-
-    def measured(
-        self,
-        measure: Callable[[OperatorTest, Calibration, ScoringConfig], float],
-        cells: _Booleans,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> _Floats:
-        """(a, b, tests) what a measure gives for some cells of the grid; elsewhere -1."""
-        quality = np.full((*cells.shape, len(self.tests)), -1.0)
-        chosen = np.argwhere(cells).tolist()
-        for done, (i, j) in enumerate(chosen, start=1):
-            trial = Calibration(mu=float(self.mus[i]), beta=float(self.betas[j]))
-            quality[i, j] = [measure(test, trial, self.config) for test in self.tests.values()]
-            if progress is not None:
-                progress(done, len(chosen))
-        return quality
 
 
 def _middle_of_best(table: _Floats) -> tuple[int, int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,9 +18,9 @@ from numpy.typing import NDArray
 from lcse_plugins.errors import LabelFileError, QueryError
 from lcse_plugins.query import Concept
 
-__all__ = ["LabelledImages", "names_by_id", "read_labels"]
+__all__ = ["LabelledImages", "read_labels"]
 
-Rows: TypeAlias = Iterator[tuple[int | None, str, Collection[str]]]
+Rows: TypeAlias = Iterator[tuple[int | None, str, Iterable[str]]]
 """Line, picture and its labels."""
 
 
@@ -60,96 +61,88 @@ def read_labels(path: str | Path, *, images: str | Path | None = None) -> Labell
     if path.suffix.lower() not in readers:
         raise LabelFileError(path, f"labels are read from {', '.join(readers)} files")
     root = path.parent if images is None else Path(images)
-    shown: dict[Path, Collection[str]] = {}
+    shown: dict[Path, set[str]] = {}
     try:
-        classes, rows = readers[path.suffix.lower()](path)
+        text = path.read_text(encoding="utf-8-sig")
+        classes, rows = readers[path.suffix.lower()](path, text)
         for line, name, labels in rows:
-            picture = root / name
-            if picture in shown:
+            if root / name in shown:
                 raise LabelFileError(path, f"{name} is listed twice", line=line)
-            shown[picture] = labels
+            shown[root / name] = {_class_name(path, label, line) for label in labels if label.strip()}
     except OSError as error:
         raise LabelFileError(path, f"cannot be read ({error.strerror or error})") from error
     except UnicodeDecodeError as error:
         raise LabelFileError(path, "is not UTF-8 text") from error
     _check_pictures(path, list(shown))
-    return _table(shown, classes or tuple(sorted({label for labels in shown.values() for label in labels})))
+    names = list(dict.fromkeys(classes)) or sorted({label for labels in shown.values() for label in labels})
+    table = np.array([[name in labels for name in names] for labels in shown.values()], dtype=np.bool_)
+    return LabelledImages(paths=tuple(shown), labels=table.reshape(len(shown), len(names)), classes=tuple(names))
 
 
-def _read_csv(path: Path) -> tuple[Sequence[str] | None, Rows]:
+def _read_csv(path: Path, text: str) -> tuple[Iterable[str], Rows]:
     def rows() -> Rows:
-        with open(path, newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream, strict=True)
+        reader = csv.reader(io.StringIO(text), strict=True)
+        try:
+            header = [name.strip().lower() for name in next(reader, [])]
+            if not {"path", "labels"} <= set(header):
+                raise LabelFileError(path, f"the first line names the columns path and labels, not {header}", line=1)
+            for cells in filter(None, reader):
+                if len(cells) != len(header):
+                    reason = f"{len(cells)} cells under {len(header)} columns; separate labels by ; or |"
+                    raise LabelFileError(path, reason, line=reader.line_num)
+                picture = cells[header.index("path")].strip()
+                if not picture:
+                    raise LabelFileError(path, "the path is empty", line=reader.line_num)
+                yield reader.line_num, picture, re.split(r"[;|]", cells[header.index("labels")])
+        except csv.Error as error:
+            raise LabelFileError(path, f"not a CSV line ({error})", line=reader.line_num) from error
+
+    return (), rows()
+
+
+def _read_jsonl(path: Path, text: str) -> tuple[Iterable[str], Rows]:
+    def rows() -> Rows:
+        for line, content in enumerate(text.split("\n"), start=1):
+            if not content.strip():
+                continue
             try:
-                header = [name.strip().lower() for name in next(reader, [])]
-                if not {"path", "labels"} <= set(header):
-                    raise LabelFileError(
-                        path, f"the first line names the columns path and labels, not {header}", line=1
-                    )
-                where, what = header.index("path"), header.index("labels")
-                for cells in filter(None, reader):
-                    if len(cells) != len(header):
-                        reason = f"{len(cells)} cells under {len(header)} columns; separate labels by ; or |"
-                        raise LabelFileError(path, reason, line=reader.line_num)
-                    if not cells[where].strip():
-                        raise LabelFileError(path, "the path is empty", line=reader.line_num)
-                    labels = _class_names(path, re.split(r"[;|]", cells[what]), line=reader.line_num)
-                    yield reader.line_num, cells[where].strip(), labels
-            except csv.Error as error:
-                raise LabelFileError(path, f"not a CSV line ({error})", line=reader.line_num) from error
-
-    return None, rows()
-
-
-def _read_jsonl(path: Path) -> tuple[Sequence[str] | None, Rows]:
-    def rows() -> Rows:
-        with open(path, encoding="utf-8-sig") as stream:
-            for line, text in enumerate(stream, start=1):
-                if not text.strip():
-                    continue
-                try:
-                    entry = json.loads(text)
-                except (ValueError, RecursionError) as error:
-                    raise LabelFileError(path, f"not JSON ({error})", line=line) from error
-                name, classes = (entry.get("file"), entry.get("classes")) if isinstance(entry, dict) else (None, None)
-                if not isinstance(name, str) or not name:
+                entry = json.loads(content)
+            except (ValueError, RecursionError) as error:
+                raise LabelFileError(path, f"not JSON ({error})", line=line) from error
+            match entry:
+                case {"file": str(name), "classes": [*labels]} if name and all(isinstance(n, str) for n in labels):
+                    yield line, name, labels
+                case {"file": str(name), "classes": {**counts}} if name and all(
+                    isinstance(n, int | float) for n in counts.values()
+                ):
+                    yield line, name, [str(label) for label, count in counts.items() if count]
+                case {"file": str(name)} if name:
+                    raise LabelFileError(path, '"classes" is a list of names, or maps names to counts', line=line)
+                case _:
                     raise LabelFileError(path, 'each line is an object with a "file"', line=line)
-                if isinstance(classes, Mapping) and all(isinstance(n, int | float) for n in classes.values()):
-                    classes = [label for label, count in classes.items() if count]
-                if not isinstance(classes, list) or not all(isinstance(label, str) for label in classes):
-                    reason = '"classes" is a list of names, or maps names to counts'
-                    raise LabelFileError(path, reason, line=line)
-                yield line, name, _class_names(path, classes, line=line)
 
-    return None, rows()
+    return (), rows()
 
 
-def _read_coco(path: Path) -> tuple[Sequence[str] | None, Rows]:
+def _read_coco(path: Path, text: str) -> tuple[Iterable[str], Rows]:
     try:
-        data: Any = json.loads(path.read_text(encoding="utf-8-sig"))
-        names = names_by_id(path, "image", data["images"], "file_name")
-        named = names_by_id(path, "category", data["categories"], "name")
+        data: Any = json.loads(text)
+        pictures = _names_by_id(path, "image", data["images"], "file_name")
+        named = _names_by_id(path, "category", data["categories"], "name")
         categories = {key: _class_name(path, name) for key, name in named.items()}
-        shown: dict[Any, set[str]] = {key: set() for key in names}
+        shown: dict[Any, set[str]] = {key: set() for key in pictures}
         for number, entry in enumerate(data["annotations"]):
             if entry["image_id"] not in shown or entry["category_id"] not in categories:
                 raise LabelFileError(path, f"annotation {number} is of an image or a category that is not listed")
             shown[entry["image_id"]].add(categories[entry["category_id"]])
-    except UnicodeDecodeError:
+    except LabelFileError:
         raise
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, LabelFileError):
-            raise
         raise LabelFileError(path, f"is not a COCO instances file ({type(error).__name__}: {error})") from error
-    return tuple(dict.fromkeys(categories.values())), ((None, names[key], labels) for key, labels in shown.items())
+    return categories.values(), ((None, pictures[key], labels) for key, labels in shown.items())
 
 
-def names_by_id(path: Path, kind: str, entries: Iterable[Mapping[str, Any]], field: str) -> dict[Any, str]:
-    """The names in a table of a COCO file, by id.
-
-    Raises:
-        LabelFileError: two entries have one id, so that nobody can tell which is meant, or one has no name.
-    """
+def _names_by_id(path: Path, kind: str, entries: Iterable[Mapping[str, Any]], field: str) -> dict[Any, str]:
     names: dict[Any, str] = {}
     for entry in entries:
         if entry["id"] in names:
@@ -160,11 +153,7 @@ def names_by_id(path: Path, kind: str, entries: Iterable[Mapping[str, Any]], fie
     return names
 
 
-def _class_names(path: Path, labels: Iterable[str], *, line: int) -> set[str]:
-    return {_class_name(path, label, line=line) for label in labels if label.strip()}
-
-
-def _class_name(path: Path, name: str, *, line: int | None = None) -> str:
+def _class_name(path: Path, name: str, line: int | None = None) -> str:
     """The name as queries have it: a blank between words, and none around them."""
     try:
         return Concept(name).text
@@ -182,12 +171,3 @@ def _check_pictures(path: Path, pictures: Sequence[Path]) -> None:
             f"{len(missing)} of {len(pictures)} pictures are not there, the first is {missing[0]}; "
             "name the folder they are in as images, --images on the command line",
         )
-
-
-def _table(shown: Mapping[Path, Collection[str]], classes: Sequence[str]) -> LabelledImages:
-    column = {name: n for n, name in enumerate(classes)}
-    labels = np.zeros((len(shown), len(classes)), dtype=np.bool_)
-    for row, names in enumerate(shown.values()):
-        labels[row, [column[name] for name in names]] = True
-    labels.flags.writeable = False
-    return LabelledImages(paths=tuple(shown), labels=labels, classes=tuple(classes))

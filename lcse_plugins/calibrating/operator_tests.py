@@ -11,19 +11,15 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from lcse_plugins.calibrating.ranks import mid_ranks
 from lcse_plugins.errors import CalibrationError
 from lcse_plugins.query import And, Concept, Not, Or, Query, concepts, leaves
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import ScoringConfig
 from lcse_plugins.scoring.edit import score_tree
 
-__all__ = ["OperatorTest", "draw_pairs", "holds", "operator_tests", "pairwise_accuracy", "retrieval_auc"]
-
-MOST_PAIRS_SHUFFLED = 4_000_000
-"""Of up to so many pairs all are shuffled to draw some, which takes 32 MB; of more, some are drawn directly."""
+__all__ = ["OperatorTest", "draw_pairs", "holds", "mid_ranks", "operator_tests", "pairwise_accuracy", "retrieval_auc"]
 
 _A, _B = Concept("A"), Concept("B")
 _QUERIES: dict[str, tuple[Query, Query]] = {
@@ -77,14 +73,10 @@ def operator_tests(table: _Floats, truth: _Booleans, *, max_pairs: int, seed: in
 
 
 def draw_pairs(items: int, most: int, *, seed: int) -> NDArray[np.int64]:
-    """(k, 2) distinct ordered pairs of different items, at most so many, without listing all there are."""
-    rng, others = np.random.default_rng(seed), items - 1
+    """(k, 2) distinct ordered pairs of different items, at most so many."""
+    others = items - 1
     total = items * others
-    if total <= MOST_PAIRS_SHUFFLED:
-        chosen = rng.permutation(total)[:most]
-    else:
-        chosen = rng.choice(total, min(most, total), replace=False)
-    first, second = np.divmod(chosen, others)
+    first, second = np.divmod(np.random.default_rng(seed).choice(total, min(most, total), replace=False), others)
     return np.stack([first, second + (second >= first)], axis=1)
 
 
@@ -132,3 +124,18 @@ def _score(query: Query, test: OperatorTest, calibration: Calibration, config: S
     holistic = np.mean(heard, axis=0)
     scores: _Floats = score_tree(query, holistic, similar, calibration=calibration, config=config)[0]
     return scores
+
+
+def mid_ranks(numbers: ArrayLike) -> NDArray[np.float64]:
+    """(…, n) ranks from 1 along the last axis, equal numbers sharing the mean of theirs."""
+    values = np.asarray(numbers, dtype=np.float64)
+    order = values.argsort(axis=-1)
+    rising = np.take_along_axis(values, order, axis=-1)
+    edges = np.ones((*values.shape[:-1], values.shape[-1] + 1), dtype=bool)  # before and after each run of equals
+    edges[..., 1:-1] = rising[..., 1:] != rising[..., :-1]
+    place = np.arange(values.shape[-1])
+    first = np.maximum.accumulate(np.where(edges[..., :-1], place, 0), axis=-1)
+    last = np.minimum.accumulate(np.where(edges[..., 1:], place, len(place))[..., ::-1], axis=-1)[..., ::-1]
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2.0 + 1.0, axis=-1)
+    return ranks

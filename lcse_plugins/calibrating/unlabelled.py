@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, concept_vectors
-from lcse_plugins.errors import CalibrationError, InvalidOption
-from lcse_plugins.scoring.arguments import texts_of
+from lcse_plugins.errors import CalibrationError
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import DEFAULT_TEMPLATES
 
@@ -39,7 +38,6 @@ def estimate_calibration(
     encoder: Encoder,
     vectors: FloatArray,
     *,
-    vocabulary: Sequence[str] = COMMON_THINGS,
     templates: Sequence[str] = DEFAULT_TEMPLATES,
 ) -> Calibration:
     """μ and β for an encoder from image vectors alone; there is no presence curve without labels.
@@ -51,16 +49,11 @@ def estimate_calibration(
     Args:
         encoder: The encoder that made the vectors.
         vectors: (n, d) unit vectors of a mixed collection.
-        vocabulary: Things to look for.
         templates: The prompts that concepts will be scored with.
 
     Raises:
         CalibrationError: there are too few images, of another encoder, or their similarities are all alike.
-        InvalidOption: the vocabulary is empty, or one string.
     """
-    words = texts_of(vocabulary, name="vocabulary")
-    if not words:
-        raise InvalidOption("the vocabulary is empty; name some things to look for")
     if vectors.ndim != 2 or vectors.shape[1] != encoder.dimension:
         raise CalibrationError(
             f"image vectors of shape {vectors.shape} are not the encoder's, which have {encoder.dimension} dimensions"
@@ -69,7 +62,7 @@ def estimate_calibration(
         raise CalibrationError(
             f"{len(vectors)} images are too few to calibrate without labels; take {FEWEST_IMAGES} or more of all kinds"
         )
-    found = spread_calibration(vectors @ concept_vectors(encoder, words, templates=templates).T)
+    found = spread_calibration(vectors @ concept_vectors(encoder, COMMON_THINGS, templates=templates).T)
     return Calibration(mu=found.mu, beta=found.beta, encoder_id=encoder.encoder_id)
 
 

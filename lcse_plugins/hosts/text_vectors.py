@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lcse_plugins.encoders.lru_cache import LruCache
 from lcse_plugins.encoders.protocol import FloatArray
+from lcse_plugins.encoders.text_vectors import LruCache
 from lcse_plugins.errors import InvalidCandidate, LcseError
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.keys import holds_picture

@@ -11,8 +11,8 @@ import numpy as np
 from PIL.Image import Image
 
 from lcse_plugins.encoders.batches import batched
-from lcse_plugins.encoders.lru_cache import LruCache
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, checked
+from lcse_plugins.encoders.text_vectors import LruCache
 from lcse_plugins.errors import ImageError
 from lcse_plugins.images.encoding import encode_stream
 from lcse_plugins.images.locations import (

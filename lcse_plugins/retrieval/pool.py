@@ -16,33 +16,36 @@ from numpy.typing import ArrayLike, NDArray
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.retrieval.plan import ROUNDING, Bound
-from lcse_plugins.retrieval.tables import as_numbers, row_lengths, unit_rows
 from lcse_plugins.scoring.arguments import check_limits
 from lcse_plugins.scoring.encoded import EncodedQuery
+from lcse_plugins.scoring.logic import probability
 from lcse_plugins.scoring.results import Candidate, Ranked, Ranking
 
-__all__ = ["Found", "VectorPool", "rank_pool", "top_indices"]
+__all__ = ["UNIT_TOLERANCE", "Found", "VectorPool", "as_numbers", "rank_pool", "top_indices", "unit_rows"]
 
 BLOCK = 16_384
-"""Rows scored at a time."""
+"""Rows measured or scored at a time."""
 
 CACHED_ROWS = 4_096
 """Rows that the processor still has at hand for the next vector they are multiplied with."""
 
 LARGE = 1_024
-"""Rows from which on bounds pay."""
+"""Rows from which on a bound pays."""
 
 MOST_BOUNDS = 6
 """Bounds whose products cost less than scoring all rows."""
 
-FIRST_LOOK = 256
-"""Rows scored to find the floor that others have to reach; doubled while more are in question."""
+FIRST_LOOK = 128
+"""Rows scored to find the floor that others have to reach; more each time while others are in question."""
+
+UNIT_TOLERANCE = 1e-4
+"""Rows this close to length one are taken as they are; those of half precision ten times as far."""
 
 Positions: TypeAlias = NDArray[np.intp]
 
 
 class Found(NamedTuple):
-    """Rows of a pool, best first.
+    """The best rows of a pool, best first; equal scores in the order of the pool.
 
     Attributes:
         positions: (k,) where they stand.
@@ -56,9 +59,14 @@ class Found(NamedTuple):
     truths: FloatArray
     similarities: FloatArray
 
-    def take(self, chosen: NDArray[Any]) -> Found:
-        """Some of the rows, in the order chosen."""
-        return Found(self.positions[chosen], self.scores[chosen], self.truths[chosen], self.similarities[chosen])
+
+def _joined(parts: Sequence[Found], limit: int) -> Found:
+    """The best rows of several lists."""
+    if len(parts) == 1:
+        return parts[0]
+    columns: list[NDArray[Any]] = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    best = top_indices(columns[1], limit, columns[0])
+    return Found(*(column[best] for column in columns))
 
 
 class VectorPool:
@@ -159,18 +167,17 @@ class VectorPool:
             InvalidOption: `limit` or `min_truth` is out of range.
         """
         check_limits(limit, min_truth)
-        top = _TopK(len(self) if limit is None else min(limit, len(self)), min_truth)
-        everything = [slice(start, start + BLOCK) for start in range(0, max(1, len(self)), BLOCK)]
-        if encoded.edits_nothing:
-            plain = self._products(encoded.holistic_vector[None, :])[:, 0]
-            for rows in everything if min_truth is not None else [top_indices(plain, top.limit)]:
-                top.add(self._scored(encoded, rows, plain))
-        elif min_truth is None and len(self) >= max(LARGE, 4 * top.limit) and self._is_bounded(encoded):
-            self._search_under(encoded.plan.bounds or (), encoded, top)
-        else:
-            for rows in everything:
-                top.add(self._scored(encoded, rows))
-        return top.ranked()
+        limit = len(self) if limit is None else min(limit, len(self))
+        plain = self._products(encoded.holistic_vector[None, :])[:, 0] if encoded.edits_nothing else None
+        if plain is not None and min_truth is None:
+            return self._best_of(encoded, top_indices(plain, limit), limit, plain=plain)
+        if min_truth is None and len(self) >= 4 * limit and self._is_bounded(encoded):
+            return self._search_under(encoded.plan.bounds or (), encoded, limit)
+        parts = [
+            self._best_of(encoded, slice(start, start + BLOCK), limit, plain=plain, min_truth=min_truth)
+            for start in range(0, max(1, len(self)), BLOCK)
+        ]
+        return _joined(parts, limit)
 
     def similarities(self, encoded: EncodedQuery, positions: slice | Positions) -> FloatArray:
         """(k, 1 + m) similarities of the rows at these positions to the query's vectors."""
@@ -178,29 +185,45 @@ class VectorPool:
 
     def _is_bounded(self, encoded: EncodedQuery) -> bool:
         """Whether bounds tell what no score exceeds, for less than scoring all rows costs."""
-        return 0 < len(encoded.plan.bounds or ()) <= MOST_BOUNDS
+        return 0 < len(encoded.plan.bounds or ()) <= min(MOST_BOUNDS, len(self) // LARGE)
 
-    def _search_under(self, bounds: Sequence[Bound], encoded: EncodedQuery, top: _TopK) -> None:
-        """Add the rows that can be among the best, by what no score exceeds."""
-        highest = self._products(np.stack([bound.vector for bound in bounds]))
-        highest = (highest + np.array([bound.offset + ROUNDING for bound in bounds], dtype=np.float32)).max(axis=1)
-        size = max(FIRST_LOOK, 2 * top.limit)
-        first = np.argpartition(highest, -min(size, len(highest)))[-size:]
-        top.add(self._scored(encoded, first))
+    def _search_under(self, bounds: Sequence[Bound], encoded: EncodedQuery, limit: int) -> Found:
+        """The best rows, found among those that can be by what no score exceeds."""
+        products = self._products(np.stack([bound.vector for bound in bounds])).T
+        products += np.array([[bound.offset + ROUNDING] for bound in bounds], dtype=np.float32)
+        highest = products.max(axis=0)
+        size = max(FIRST_LOOK, 2 * limit)
+        first = np.argpartition(highest, -size)[-size:]
+        found = self._best_of(encoded, first, limit)
         highest[first] = -np.inf
-        near = np.flatnonzero(highest >= top.floor)
+        near = np.flatnonzero(highest >= _floor(found, limit))
         near = near[np.argsort(-highest[near])]
-        while len(near) and highest[near[0]] >= top.floor:
-            top.add(self._scored(encoded, near[:size]))
-            near, size = near[size:], min(2 * size, BLOCK)
+        while len(near) and highest[near[0]] >= _floor(found, limit):
+            found = _joined([found, self._best_of(encoded, near[:size], limit)], limit)
+            near, size = near[size:], min(4 * size, BLOCK)
+        return found
 
-    def _scored(self, encoded: EncodedQuery, rows: slice | Positions, plain: FloatArray | None = None) -> Found:
-        """Rows with their exact scores; with the `plain` similarities of all rows, if they are known already."""
+    def _best_of(
+        self,
+        encoded: EncodedQuery,
+        rows: slice | Positions,
+        limit: int,
+        *,
+        plain: FloatArray | None = None,
+        min_truth: float | None = None,
+    ) -> Found:
+        """The best of some rows, scored exactly; with the `plain` similarities of all rows, if they are known."""
         similarities = self.similarities(encoded, rows)
         if plain is not None:
             similarities[:, 0] = plain[rows]
+        scores, truths = encoded.score_similarities(similarities)
         positions = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
-        return Found(positions, *encoded.score_similarities(similarities), similarities)
+        if min_truth is not None:
+            true = np.flatnonzero(probability(truths) >= min_truth)
+            best = true[top_indices(scores[true], limit, positions[true])]
+        else:
+            best = top_indices(scores, limit, positions)
+        return Found(positions[best], scores[best], probability(truths[best]), similarities[best])
 
     def _products(self, matrix: FloatArray, positions: slice | Positions = slice(None)) -> FloatArray:
         """(n, k) products of rows with (k, d) vectors."""
@@ -240,44 +263,80 @@ def rank_pool(
     return Ranking(results, parse=encoded.parse, mode=encoded.config.mode, exact=True)
 
 
-class _TopK:
-    """The best rows so far: those whose score is not below the `limit`-th best."""
-
-    def __init__(self, limit: int, min_truth: float | None) -> None:
-        self.limit = limit
-        self.floor = np.float32(-np.inf)
-        self._min_truth = min_truth
-        self._kept: list[Found] = []
-
-    def add(self, found: Found) -> None:
-        """Take in rows."""
-        near = found.scores >= self.floor
-        if self._min_truth is not None:
-            near &= found.truths >= self._min_truth
-        self._kept.append(found.take(near))
-        if sum(len(part.scores) for part in self._kept) >= 2 * self.limit:
-            self._compact()
-
-    def ranked(self) -> Found:
-        """The rows, best first; equal scores in the order of their positions."""
-        self._compact()
-        (found,) = self._kept
-        return found.take(np.lexsort((found.positions, -found.scores))[: self.limit])
-
-    def _compact(self) -> None:
-        found = Found(*(np.concatenate(columns) for columns in zip(*self._kept, strict=True)))
-        if len(found.scores) > self.limit:
-            self.floor = np.partition(found.scores, -self.limit)[-self.limit]
-            found = found.take(found.scores >= self.floor)
-        self._kept = [found]
-
-
-def top_indices(scores: NDArray[Any], limit: int) -> Positions:
-    """Positions of the largest scores, in descending order; equal scores keep their order."""
+def top_indices(scores: NDArray[Any], limit: int, positions: Positions | None = None) -> Positions:
+    """Where the largest scores stand, best first; equal ones in the order of their positions, or as they come."""
     if limit >= len(scores):
-        return np.argsort(-scores, kind="stable")
-    threshold = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-    above = np.flatnonzero(scores > threshold)
-    equal = np.flatnonzero(scores == threshold)[: limit - len(above)]
-    chosen = np.sort(np.concatenate([above, equal]))
-    return np.asarray(chosen[np.argsort(-scores[chosen], kind="stable")])
+        near: Positions = np.arange(len(scores))
+    else:
+        near = np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
+    order = np.lexsort((near if positions is None else positions[near], -scores[near]))
+    return near[order[:limit]]
+
+
+def _floor(found: Found, limit: int) -> float:
+    """What a row has to reach to be among the best."""
+    return float(found.scores[-1]) if len(found.scores) == limit else -np.inf
+
+
+# ------------------------------------------------------------------------------------- tables of vectors
+
+
+def as_numbers(values: Any) -> NDArray[Any]:
+    """Any array, tensor or list of them as a numpy array; a memory map stays one.
+
+    A tensor is taken off its graph and its device, and widened to float32, since numpy has no bfloat16.
+
+    Raises:
+        InvalidCandidate: it holds other things than numbers, or rows of different lengths.
+    """
+    if isinstance(values, np.memmap):
+        return values
+    try:
+        if isinstance(values, list | tuple):
+            values = [_off_graph(value) for value in values]
+        numbers = np.asarray(_off_graph(values))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidCandidate(f"image vectors form a table (n, d) of numbers: {error}") from error
+    if not np.issubdtype(numbers.dtype, np.floating) and not np.issubdtype(numbers.dtype, np.integer):
+        raise InvalidCandidate(f"image vectors must be numbers, not {numbers.dtype}")
+    return numbers
+
+
+def _off_graph(values: Any) -> Any:
+    return values.detach().cpu().float() if hasattr(values, "detach") else values
+
+
+def row_lengths(vectors: NDArray[Any]) -> NDArray[np.float64] | None:
+    """(n,) lengths of (n, d) rows; None where all are of length one.
+
+    Raises:
+        InvalidCandidate: there are no rows, or one is zero, NaN or infinite.
+    """
+    if not len(vectors):
+        raise InvalidCandidate("there are no image vectors to rank; index some images first")
+    lengths = np.empty(len(vectors), dtype=np.float64)
+    for start in range(0, len(vectors), BLOCK):
+        block = np.asarray(vectors[start : start + BLOCK], dtype=np.float64)
+        lengths[start : start + BLOCK] = np.sqrt(np.einsum("ij,ij->i", block, block))
+    for name, wrong in (("NaN or infinite", ~np.isfinite(lengths)), ("zero", lengths == 0)):
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            raise InvalidCandidate(
+                f"{int(wrong.sum())} of {len(vectors)} image vectors are {name}, the first at position {first}; "
+                "encode those images again or leave them out"
+            )
+    tolerance = UNIT_TOLERANCE if vectors.dtype != np.float16 else 10 * UNIT_TOLERANCE
+    return None if np.all(np.abs(lengths - 1.0) <= tolerance) else lengths
+
+
+def unit_rows(vectors: NDArray[Any]) -> NDArray[Any]:
+    """(n, d) float32 or float16 rows of length one: the array itself when they are, else a normalised copy.
+
+    Raises:
+        InvalidCandidate: there are no rows, or one is zero, NaN or infinite.
+    """
+    lengths = row_lengths(vectors)
+    kind = vectors.dtype if vectors.dtype == np.float16 else np.dtype(np.float32)
+    if lengths is None:
+        return vectors.astype(kind, copy=False)
+    return np.asarray(vectors / lengths[:, None], dtype=kind)

@@ -19,8 +19,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from lcse_plugins.encoders.protocol import FloatArray
-from lcse_plugins.retrieval.pool import VectorPool, rank_pool
-from lcse_plugins.retrieval.tables import as_numbers
+from lcse_plugins.retrieval.pool import VectorPool, as_numbers, rank_pool
 from lcse_plugins.scoring.arguments import check_count, check_limits
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate, Ranking
@@ -59,7 +58,7 @@ class VectorSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SearchRequest:
-    """Searches to run, each `depth` deep: by a vector (d,), or by the least product with several (b, d)."""
+    """Searches to run, each by a (d,) vector and `depth` deep."""
 
     vectors: Sequence[FloatArray]
     depth: int
@@ -77,7 +76,6 @@ def search_steps(
     exact: bool = False,
     exhaustive: bool = True,
     min_truth: float | None = None,
-    searches: Sequence[FloatArray] | None = None,
 ) -> Generator[SearchRequest, Answers | None, Ranking]:
     """Find the best images of a query by nearest-vector searches.
 
@@ -88,8 +86,6 @@ def search_steps(
         exact: Go on, deeper each round, until the result is proved or the collection is exhausted.
         exhaustive: Whether the searches miss nothing; where they may, nothing can be proved.
         min_truth: Leave out images whose truth is below.
-        searches: The candidate searches; by default one by each of `Plan.search_vectors`. A source that ranks by the
-            least of several products is given `Plan.searches`.
 
     Yields:
         Searches to run; send back one list of candidates for each.
@@ -101,7 +97,7 @@ def search_steps(
     check_count("depth", depth)
     plan, depth = encoded.plan, max(depth, limit)
     bounds = (plan.bounds or ()) if exact and plan.linear is None else ()
-    vectors = [*(plan.search_vectors if searches is None else searches), *(bound.vector for bound in bounds)]
+    vectors = [*plan.search_vectors, *(bound.vector for bound in bounds)]
     seen: dict[Hashable, Candidate] = {}
     while True:
         answers = (yield SearchRequest(vectors, depth)) or ()

@@ -18,8 +18,7 @@ from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource, con
 from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.images.tiles import FEW_TILES, cut
-from lcse_plugins.retrieval.pool import VectorPool
-from lcse_plugins.retrieval.tables import as_numbers, unit_rows
+from lcse_plugins.retrieval.pool import VectorPool, as_numbers, unit_rows
 from lcse_plugins.scoring.arguments import pictures_of
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate

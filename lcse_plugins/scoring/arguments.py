@@ -1,4 +1,4 @@
-"""Checks of what many functions are given: texts, lists of pictures, whole numbers."""
+"""Checks of what many functions are given; each raises InvalidOption or QueryError, and says what is due."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from lcse_plugins.errors import InvalidOption, QueryError
 __all__ = [
     "check_choice",
     "check_count",
-    "check_known",
     "check_limits",
     "check_unicode",
     "has_surrogates",
@@ -31,42 +30,19 @@ def is_whole(value: object) -> bool:
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Refuse a value that is not among the choices.
-
-    Raises:
-        InvalidOption: it is not; the message lists them.
-    """
+    """Refuse a value that is not among the choices."""
     if value not in choices:
         raise InvalidOption(f"unknown {name} {value!r:.80}; choose one of {', '.join(choices)}")
 
 
-def check_known(what: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Refuse options by names that nobody knows.
-
-    Raises:
-        InvalidOption: there is such a name; the message lists what is known.
-    """
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise InvalidOption(f"unknown {what} options {unknown}; known are {sorted(known)}")
-
-
 def check_count(name: str, value: int) -> None:
-    """Refuse what is not a positive whole number.
-
-    Raises:
-        InvalidOption: the value is not one.
-    """
+    """Refuse what is not a positive whole number."""
     if not is_whole(value) or value < 1:
         raise InvalidOption(f"{name} is a positive whole number, not {value!r}")
 
 
 def check_limits(limit: int | None, min_truth: float | None, *, name: str = "limit") -> None:
-    """Refuse a limit that is not a positive whole number, and a truth outside [0, 1]; None is no limit.
-
-    Raises:
-        InvalidOption: either is out of its range.
-    """
+    """Refuse a limit that is not a positive whole number, and a truth outside [0, 1]; None is no limit."""
     if limit is not None:
         check_count(name, limit)
     if min_truth is not None and not (isinstance(min_truth, Real) and 0.0 <= min_truth <= 1.0):
@@ -79,22 +55,13 @@ def has_surrogates(text: str) -> bool:
 
 
 def check_unicode(text: str) -> None:
-    """Refuse a text with half a surrogate pair: a byte that could not be decoded, which no encoder or file can take.
-
-    Raises:
-        QueryError: it does.
-    """
+    """Refuse a text with bytes that could not be decoded, which no encoder or file can take."""
     if has_surrogates(text):
         raise QueryError(f"{text!r:.80} holds bytes that are no letters; write it in UTF-8")
 
 
 def texts_of(texts: Iterable[str], *, name: str = "texts") -> list[str]:
-    """The texts, as a list.
-
-    Raises:
-        InvalidOption: one string was given where a list of them is due, or the list holds other things than strings.
-        QueryError: a text holds bytes that are no letters.
-    """
+    """The texts, as a list; one string, and other things than strings, are refused."""
     if isinstance(texts, str | bytes):
         raise InvalidOption(f"{name} is a list of strings, not one string; wrap it as [text]")
     listed = list(texts)
@@ -106,11 +73,7 @@ def texts_of(texts: Iterable[str], *, name: str = "texts") -> list[str]:
 
 
 def pictures_of(images: Iterable[Picture], *, name: str = "images") -> Iterator[Picture]:
-    """The pictures, one by one.
-
-    Raises:
-        InvalidOption: one picture was given where a list of them is due.
-    """
+    """The pictures, one by one; a single picture is refused."""
     if not isinstance(images, str | bytes | bytearray | PathLike):
         with suppress(TypeError):
             return iter(images)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -65,8 +65,6 @@ class Calibration:
             )
         if not isinstance(self.encoder_id, str | None):
             raise CalibrationError(f"encoder_id is a text or None, not {self.encoder_id!r:.80}")
-        if not isinstance(self.presence, PresenceCurve | None):
-            raise CalibrationError(f"presence is a PresenceCurve or None, not {self.presence!r:.80}")
 
     def check(self, encoder_id: str) -> None:
         """Refuse to serve another encoder than the one it was fitted for.
@@ -79,9 +77,7 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         """The calibration as JSON values."""
-        curve = self.presence
-        presence = None if curve is None else {"intercept": curve.intercept, "slope": curve.slope}
-        return {"mu": self.mu, "beta": self.beta, "encoder_id": self.encoder_id, "presence": presence}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Calibration:

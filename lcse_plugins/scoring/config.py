@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.scoring.arguments import check_choice, check_known
+from lcse_plugins.scoring.arguments import check_choice
 
-__all__ = ["DEFAULT_CONFIG", "DEFAULT_TEMPLATES", "Aggregator", "HolisticText", "Mode", "ScoringConfig", "config_of"]
+__all__ = ["DEFAULT_CONFIG", "DEFAULT_TEMPLATES", "Aggregator", "HolisticText", "Mode", "ScoringConfig"]
 
 Mode = Literal["anchored", "lcse", "factored", "routed", "holistic"]
 Aggregator = Literal["minmax", "power", "probabilistic"]
@@ -66,33 +66,9 @@ class ScoringConfig:
         own = self.aggregator == _own_aggregator(self.mode)
         return replace(self, mode=mode, aggregator=None if own else self.aggregator)
 
-    def to_json(self) -> dict[str, Any]:
-        """All choices as JSON values."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {**values, "templates": list(self.templates)}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> ScoringConfig:
-        """The config that `to_json` wrote; unknown names are refused."""
-        check_known("scoring", data, [f.name for f in fields(cls)])
-        return cls(**data)
-
 
 def _own_aggregator(mode: Mode) -> Aggregator:
     return "minmax" if mode == "anchored" else "power"
-
-
-def config_of(config: ScoringConfig | None, mode: Mode | None) -> ScoringConfig:
-    """The config meant by a config, or by a mode alone.
-
-    Raises:
-        InvalidOption: both were given, or the mode is unknown.
-    """
-    if config is not None and mode is not None:
-        raise InvalidOption("give config= or mode=, not both; a config has a mode")
-    if config is not None:
-        return config
-    return DEFAULT_CONFIG if mode is None else ScoringConfig(mode=mode)
 
 
 DEFAULT_CONFIG = ScoringConfig()

@@ -22,10 +22,12 @@ from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.query import Or, Query, affirms_nothing, canonical, concepts, has_logic, leaves
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import DEFAULT_CONFIG, ScoringConfig
-from lcse_plugins.scoring.evidence import Array, gather_logits
-from lcse_plugins.scoring.logic import soft_logit, truth_logit
+from lcse_plugins.scoring.logic import Array, soft_logit, truth_logit
 
 __all__ = ["edits_nothing", "holistic_share", "leaf_weights", "score_arrays", "score_tree"]
+
+BEYOND_COSINES = 1e5
+"""Larger numbers count as this, so that any finite input gives a finite score."""
 
 
 def score_arrays(
@@ -69,7 +71,7 @@ def score_arrays(
             )
         if array_namespace(wanted[concept]) is not xp:
             raise InvalidCandidate(f"similarities of {concept!r} and holistic are of two array libraries; use one")
-        wanted[concept] = xp.astype(wanted[concept], computed)
+        wanted[concept] = xp.astype(wanted[concept], computed).clip(-BEYOND_COSINES, BEYOND_COSINES)
     scores, _ = score_tree(tree, xp.astype(holistic, computed), wanted, calibration=calibration, config=config)
     return xp.astype(scores, holistic.dtype, copy=True)
 
@@ -83,7 +85,7 @@ def score_tree(
     config: ScoringConfig,
 ) -> tuple[Array, Array]:
     """(n,) scores and (n,) logits of the truth for a canonical tree, without checks."""
-    logits = gather_logits(similarities, calibration)
+    logits = {name: (values - calibration.mu) * calibration.beta for name, values in similarities.items()}
     truth = truth_logit(tree, logits, config=config)
     if edits_nothing(tree, config):
         return holistic, truth

@@ -15,8 +15,8 @@ from lcse_plugins.retrieval.plan import Plan
 from lcse_plugins.scoring.calibration import Calibration
 from lcse_plugins.scoring.config import ScoringConfig
 from lcse_plugins.scoring.edit import edits_nothing, score_tree
-from lcse_plugins.scoring.evidence import ConceptEvidence, probability
-from lcse_plugins.scoring.logic import truth_logit
+from lcse_plugins.scoring.logic import probability, truth_logit
+from lcse_plugins.scoring.results import ConceptEvidence
 
 __all__ = ["EncodedQuery"]
 
@@ -80,11 +80,9 @@ class EncodedQuery:
         return edits_nothing(self.tree, self.config)
 
     def score_similarities(self, similarities: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(n,) scores and (n,) truths from (n, 1 + m) products of image vectors with `matrix`."""
-        scores, truth = score_tree(
-            self.tree, similarities[:, 0], self._columns(similarities), calibration=self.calibration, config=self.config
-        )
-        return scores, probability(truth)
+        """(n,) scores and (n,) logits of the truth from (n, 1 + m) products of image vectors with `matrix`."""
+        columns = self._columns(similarities)
+        return score_tree(self.tree, similarities[:, 0], columns, calibration=self.calibration, config=self.config)
 
     def evidence(self, similarities: FloatArray) -> list[tuple[ConceptEvidence, ...]]:
         """The evidence of each of n images, from the (n, 1 + m) products of their vectors with `matrix`."""

@@ -1,28 +1,42 @@
-"""Logic: from the evidence of concepts to the truth of the query. What AND and OR mean is said here.
+"""Logic: from similarities to the truth of the query. What evidence, NOT, AND and OR mean is said here.
 
-Truth is computed as a logit, bottom-up over the canonical tree; NOT is a change of sign. `minmax` takes the smallest
-and the largest. The paper's power mean reads, with inverse odds w = e^(-x): AND (γ = -1) mean w; any γ
-(mean (1+w)^(-γ))^(-1/γ) - 1. All of it is written in logarithms, so no 1 - p cancels and nothing overflows:
-probabilities need no clipping, and where the published formula does not clip, the two agree.
+A similarity s becomes a logit x = β (s - μ), its evidence sigmoid(x). Truth is computed as a logit too, bottom-up over
+the canonical tree; NOT is a change of sign. `minmax` takes the smallest and the largest. The paper's power mean reads,
+with inverse odds w = e^(-x): AND (γ = -1) mean w; any γ (mean (1+w)^(-γ))^(-1/γ) - 1. All of it is written in
+logarithms, so no 1 - p cancels and nothing overflows: probabilities need no clipping, and where the published formula
+does not clip, the two agree.
+
+Functions take numpy arrays or torch tensors, in float32 or float64, and give back the same kind.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from lcse_plugins.query import And, Group, Plain, Query, fold
 from lcse_plugins.scoring.config import LARGEST_EXPONENT, ScoringConfig
-from lcse_plugins.scoring.evidence import Array, Logits
 
-__all__ = ["and_is_below_mean", "soft_logit", "truth_logit"]
+__all__ = ["Array", "and_is_below_mean", "probability", "soft_logit", "truth_logit"]
+
+Array: TypeAlias = Any
+"""A numpy array or a torch tensor of floats."""
 
 
-def truth_logit(tree: Query, logits: Logits, *, config: ScoringConfig) -> Array:
-    """(n,) logit of the truth of a canonical tree."""
+def probability(logit: Array) -> Array:
+    """(n,) sigmoid of logits, without overflow."""
+    xp = _library(logit)
+    small = xp.exp(-xp.abs(logit))
+    return xp.where(logit >= 0, 1.0, small) / (1.0 + small)
+
+
+def truth_logit(tree: Query, logits: Mapping[str, Array], *, config: ScoringConfig) -> Array:
+    """(n,) logit of the truth of a canonical tree, from concept → (n,) logits."""
 
     def leaf(text: str, negated: bool) -> Array:
         return -logits[text] if negated else logits[text]
@@ -54,7 +68,7 @@ def _power_mean(parts: Sequence[Array], gamma: float) -> Array:
     """Logit of the power mean of the probabilities behind `parts`; never outside their range."""
     if len(parts) == 1:
         return parts[0]
-    xp = array_namespace(*parts)
+    xp = _library(*parts)
     if abs(gamma) > LARGEST_EXPONENT:
         return functools.reduce(xp.minimum if gamma < 0 else xp.maximum, parts)
     x = xp.stack(list(parts))
@@ -70,7 +84,7 @@ def _power_mean(parts: Sequence[Array], gamma: float) -> Array:
 
 def _product(parts: Sequence[Array]) -> Array:
     """Logit of the product of the probabilities behind `parts`."""
-    xp = array_namespace(*parts)
+    xp = _library(*parts)
     x = xp.stack(list(parts))
     product = -_log_expm1(xp.sum(_softplus(-x), axis=0))
     return xp.where(_near_one(x), -_log_mean_exp(-x) - math.log(len(parts)), product)
@@ -78,13 +92,13 @@ def _product(parts: Sequence[Array]) -> Array:
 
 def _near_one(x: Array) -> Array:
     """Where all probabilities behind the logits are so near one that what they lack squared is nothing."""
-    xp = array_namespace(x)
+    xp = _library(x)
     return xp.min(x, axis=0) > -math.log(float(xp.finfo(x.dtype).smallest_normal)) / 2
 
 
 def _log_power_mean(log_p: Array, gamma: float) -> Array:
     """Logarithm of the power mean over the first axis, given logarithms of probabilities."""
-    xp = array_namespace(log_p)
+    xp = _library(log_p)
     if gamma == 0.0:
         return xp.mean(log_p, axis=0)
     scaled = gamma * log_p
@@ -95,18 +109,22 @@ def _log_power_mean(log_p: Array, gamma: float) -> Array:
 
 
 def _log_mean_exp(x: Array) -> Array:
-    xp = array_namespace(x)
+    xp = _library(x)
     top = xp.max(x, axis=0)
     return top + xp.log(xp.mean(xp.exp(x - top), axis=0))
 
 
 def _softplus(x: Array) -> Array:
-    xp = array_namespace(x)
+    xp = _library(x)
     return x.clip(0.0, None) + xp.log1p(xp.exp(-xp.abs(x)))
 
 
 def _log_expm1(y: Array) -> Array:
     """log(e^y - 1) for y ≥ 0, finite also where y underflows to zero."""
-    xp = array_namespace(y)
+    xp = _library(y)
     positive = y.clip(float(xp.finfo(y.dtype).smallest_normal), None)
     return positive + xp.log(-xp.expm1(-positive))
+
+
+def _library(*arrays: Array) -> Any:
+    return np if isinstance(arrays[0], np.ndarray) else array_namespace(*arrays)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from typing import Any, SupportsIndex, overload
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, SupportsIndex, TypeAlias, overload
 
 import numpy as np
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.parsing.result import Parse
-from lcse_plugins.query import canonical, to_json
+from lcse_plugins.query import to_json
 from lcse_plugins.scoring.config import Mode
-from lcse_plugins.scoring.evidence import ConceptEvidence
 
-__all__ = ["Candidate", "Ranked", "Ranking"]
+__all__ = ["Candidate", "ConceptEvidence", "Ranked", "Ranking", "Word"]
+
+Word: TypeAlias = Literal["clear", "likely", "unclear", "not seen"]
+
+WORDS_FROM_PRESENCE: Mapping[Word, float] = {"clear": 0.8, "likely": 0.5, "unclear": 0.1}
+"""The least chance of being there for each word."""
+
+WORDS_FROM_PROBABILITY: Mapping[Word, float] = {"clear": 0.99, "likely": 0.95, "unclear": 0.5}
+"""The same for evidence that was not fitted: measured on photographs, it promises more than is there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +37,61 @@ class Candidate:
     id: Hashable
     vector: FloatArray
     payload: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConceptEvidence:
+    """What the encoder saw of one concept in one image.
+
+    Attributes:
+        concept: its text.
+        negated: whether the query excludes it.
+        similarity: mean cosine over the prompt templates.
+        probability: evidence that the image shows it, before negation; what ranking used.
+        presence: the fitted chance that it is there; None where the calibration has no presence curve.
+    """
+
+    concept: str
+    negated: bool
+    similarity: float
+    probability: float
+    presence: float | None = None
+
+    @property
+    def label(self) -> str:
+        """What the query says of it: `cup`, or `no cat`."""
+        return f"no {self.concept}" if self.negated else self.concept
+
+    @property
+    def word(self) -> Word:
+        """How well it is seen: `clear`, `likely`, `unclear` or `not seen`."""
+        if self.presence is None:
+            return _in_words(self.probability, WORDS_FROM_PROBABILITY)
+        return _in_words(self.presence, WORDS_FROM_PRESENCE)
+
+    @property
+    def seen(self) -> str:
+        """In words: `dog: clear`, `no person: not seen`; where something unwanted is seen, that: `person: clear`."""
+        return f"{self.label if self.word == 'not seen' else self.concept}: {self.word}"
+
+    @property
+    def text(self) -> str:
+        """The same with the percentage, where it was fitted: `dog: clear, 97 %`."""
+        percent = "" if self.presence is None or self.word == "not seen" else f", {100 * self.presence:.0f} %"
+        return self.seen + percent
+
+    @property
+    def fits(self) -> bool:
+        """True when the image is more likely to do as the query says of this concept than not."""
+        return ((self.probability if self.presence is None else self.presence) >= 0.5) != self.negated
+
+    def to_json(self) -> dict[str, Any]:
+        """The evidence as JSON values."""
+        return {**asdict(self), "word": self.word}
+
+
+def _in_words(value: float, words: Mapping[Word, float]) -> Word:
+    return next((word for word, least in words.items() if value >= least), "not seen")
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +197,7 @@ class Ranking(list[Ranked]):
         """The ranking as JSON values, with who read the query and what there is to know about that."""
         return {
             "query": self.parse.text,
-            "tree": to_json(canonical(self.parse.query)),
+            "tree": to_json(self.parse.tree),
             "parser": self.parse.parser,
             "sure": self.parse.sure,
             "notes": list(self.parse.notes),

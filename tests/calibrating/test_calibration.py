@@ -2,19 +2,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
-from lcse_plugins import Calibration, ScoringConfig, fit_calibration, load_encoder
-from lcse_plugins.calibrating.fitting import Objective, fit_presence
-from lcse_plugins.calibrating.labelled import read_labels
+from lcse_plugins import Calibration, ScoringConfig, fit_calibration
+from lcse_plugins.calibrating.fitting import fit_presence
 from lcse_plugins.calibrating.operator_tests import draw_pairs
-from lcse_plugins.encoders.protocol import concept_vectors
 from lcse_plugins.errors import CalibrationError, CalibrationMismatch, InvalidOption
 from lcse_plugins.scoring.calibration import PresenceCurve
 
@@ -52,23 +49,6 @@ def test_a_retrieval_fit_answers_questions_too(seed: int) -> None:
     assert accuracies[1] > fitted(betas=(10.0,)).accuracy - 0.05
 
 
-def test_a_retrieval_fit_serves_photographs_no_worse_than_the_preset(shared_data: Path) -> None:
-    encoder = load_encoder("starter")
-    assert encoder.calibration is not None
-    images = read_labels(shared_data / "photos" / "photos.jsonl")
-    paths = [images.paths[n] for n in np.random.default_rng(0).permutation(len(images))[:110]]
-    rows = [images.paths.index(path) for path in paths]
-    similarities = encoder.encode_images(paths) @ concept_vectors(encoder, images.classes).T
-    labels, fitted, held = images.labels[rows], slice(0, 40), slice(40, None)
-    fit = fit_calibration(similarities[fitted], labels[fitted], objective="retrieval")
-    for objective in get_args(Objective):
-        ours, preset = (
-            fit_calibration(similarities[held], labels[held], objective=objective, mus=[c.mu], betas=[c.beta]).accuracy
-            for c in (fit.calibration, encoder.calibration)
-        )
-        assert ours > preset - 0.01
-
-
 def test_a_choice_at_the_edge_of_the_grid_is_known() -> None:
     similarities, labels = planted(0.2, 0)
 
@@ -78,15 +58,6 @@ def test_a_choice_at_the_edge_of_the_grid_is_known() -> None:
     assert edge(0.1, 0.2, 0.3) == edge(0.2) == ()
     assert edge(0.2, 0.3, 0.4) == edge(0.2, 0.1, 0.0) == ("μ",)
     assert edge(0.1, 0.2, 0.3, betas=(20.0, 20.0)) == ()  # as good as its neighbour
-
-
-def test_same_seed_same_fit() -> None:
-    similarities, labels = planted(0.2, 5)
-    first, second = (
-        fit_calibration(similarities, labels, betas=(30.0,), mus=(0.1, 0.2, 0.3), encoder_id="e") for _ in range(2)
-    )
-    assert first.calibration == second.calibration
-    assert replace(first.calibration, presence=None) == Calibration(mu=0.2, beta=30.0, encoder_id="e")
 
 
 @pytest.mark.parametrize(
@@ -102,54 +73,33 @@ def test_same_seed_same_fit() -> None:
 def test_unusable_labels_are_refused(similarities: Any, labels: Any, message: str) -> None:
     with pytest.raises(CalibrationError, match=message):
         fit_calibration(similarities, labels)
-    with pytest.raises(InvalidOption, match="objective"):
-        fit_calibration(*planted(0.2, 0), objective="vibes")  # type: ignore[arg-type]
-    nothing: dict[str, Any]
-    for nothing in ({"mus": []}, {"betas": []}, {"max_pairs": 0}):
-        with pytest.raises(InvalidOption, match=r"at least one|max_pairs is a positive whole number"):
-            fit_calibration(*planted(0.2, 0), **nothing)
-    wrong: dict[str, Any]
-    for wrong in (
-        {"seed": -1},
-        {"seed": 0.5},
-        {"near_best": -0.1},
-        {"max_pairs": 2.5},
-        {"config": ScoringConfig(mode="holistic")},
-    ):
-        with pytest.raises(InvalidOption):
-            fit_calibration(*planted(0.2, 0), **wrong)
 
 
-@pytest.mark.parametrize("seed", [0, 7])
-def test_pairs_are_drawn_from_all_ordered_pairs(seed: int) -> None:
-    pairs = np.array(list(itertools.permutations(range(9), 2)))
-    expected = pairs[np.random.default_rng(seed).permutation(len(pairs))[:20]]
-    np.testing.assert_array_equal(draw_pairs(9, 20, seed=seed), expected)
-    assert sorted(map(tuple, draw_pairs(9, 500, seed=seed).tolist())) == sorted(itertools.permutations(range(9), 2))
+@pytest.mark.parametrize(
+    "options",
+    [{"objective": "vibes"}, {"mus": []}, {"betas": []}, {"max_pairs": 0}, {"config": ScoringConfig(mode="holistic")}],
+    ids=str,
+)
+def test_bad_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption):
+        fit_calibration(*planted(0.2, 0), **options)
 
 
-def test_pairs_of_very_many_concepts_are_drawn_without_listing_them() -> None:
-    drawn = draw_pairs(10_000_000, 60, seed=3)  # a list of all would take a petabyte
-    assert drawn.shape == (60, 2)
-    assert len(set(map(tuple, drawn.tolist()))) == 60
-    assert (drawn[:, 0] != drawn[:, 1]).all()
-    assert 0 <= drawn.min() <= drawn.max() < 10_000_000
-    np.testing.assert_array_equal(drawn, draw_pairs(10_000_000, 60, seed=3))
+def test_same_seed_same_pairs() -> None:
+    every = sorted(itertools.permutations(range(9), 2))
+    assert sorted(map(tuple, draw_pairs(9, 500, seed=0).tolist())) == every
+    some = draw_pairs(9, 20, seed=3).tolist()
+    assert some == draw_pairs(9, 20, seed=3).tolist()
+    assert len(set(map(tuple, some)) & set(every)) == 20
 
 
-def test_round_trip(tmp_path: Path) -> None:
-    calibration = Calibration(mu=0.21, beta=25.0, encoder_id="starter/1")
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    calibration = Calibration(mu=np.float32(0.25), beta=np.int64(30), encoder_id="e", presence=PresenceCurve(-4, 12))
     calibration.save(tmp_path / "c.json")
     assert Calibration.load(tmp_path / "c.json") == calibration
     with pytest.raises(CalibrationMismatch):
-        calibration.check("starter/2")
-    calibration.check("starter/1")
-
-
-def test_numbers_of_numpy_are_kept_as_numbers(tmp_path: Path) -> None:
-    calibration = Calibration(mu=np.float32(0.25), beta=np.int64(30))
-    calibration.save(tmp_path / "c.json")
-    assert Calibration.load(tmp_path / "c.json") == calibration == Calibration(mu=0.25, beta=30.0)
+        calibration.check("another")
+    calibration.check("e")
     with pytest.raises(CalibrationError, match="numbers"):
         Calibration(mu="0.2", beta=30)  # type: ignore[arg-type]
 
@@ -177,13 +127,6 @@ def test_bad_files_are_refused(tmp_path: Path, content: str) -> None:
         Calibration.load(tmp_path / "missing.json")
 
 
-@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
-def test_similarities_that_are_all_alike_rank_by_chance(order: slice) -> None:
-    labels = np.sort(np.random.default_rng(0).random((200, 2)) < 0.4, axis=0)[order]
-    fit = fit_calibration(np.full((200, 2), 0.2), labels, objective="retrieval", mus=[0.2], betas=[20.0])
-    assert fit.per_operator == pytest.approx(dict.fromkeys(fit.per_operator, 0.5))
-
-
 def test_of_thresholds_that_serve_alike_the_middle_one_is_taken() -> None:
     labels = np.random.default_rng(0).random((40, 4)) < 0.5
     fit = fit_calibration(np.where(labels, 0.9, 0.1), labels, mus=np.linspace(0.2, 0.8, 7).tolist(), config=LCSE)
@@ -198,7 +141,7 @@ def test_where_beta_has_no_part_the_middle_of_the_grid_is_taken() -> None:
     assert fit.calibration.mu == pytest.approx(0.2, abs=0.02)
 
 
-def test_a_presence_curve_tells_how_often_a_concept_is_there(tmp_path: Path) -> None:
+def test_a_presence_curve_tells_how_often_a_concept_is_there() -> None:
     rng = np.random.default_rng(0)
     similarities = rng.uniform(-0.2, 0.8, (500, 40))
     labels = rng.random(similarities.shape) < 1 / (1 + np.exp(4.0 - 12.0 * similarities))
@@ -206,9 +149,6 @@ def test_a_presence_curve_tells_how_often_a_concept_is_there(tmp_path: Path) -> 
     assert curve is not None
     assert (curve.intercept, curve.slope) == pytest.approx((-4.0, 12.0), rel=0.05)
     assert [curve.probability(s) for s in (-50.0, 1 / 3, 50.0)] == pytest.approx([0.0, 0.5, 1.0], abs=0.02)
-    calibration = Calibration(mu=0.2, beta=20.0, presence=curve)
-    calibration.save(tmp_path / "c.json")
-    assert Calibration.load(tmp_path / "c.json") == calibration
 
 
 def test_labels_that_tell_no_presence_curve() -> None:

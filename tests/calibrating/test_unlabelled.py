@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from benchmarks.build_factor import build_factor
-from lcse_plugins.bench.factor import measure_factor
-from lcse_plugins.bench.photographs import RememberingEncoder, half_of, take_images
 from lcse_plugins.calibrating.fitting import fit_calibration
-from lcse_plugins.calibrating.labelled import read_labels
 from lcse_plugins.calibrating.unlabelled import COMMON_THINGS, estimate_calibration, spread_calibration
-from lcse_plugins.encoders.protocol import concept_vectors
-from lcse_plugins.encoders.starter import StarterEncoder
-from lcse_plugins.errors import CalibrationError, InvalidOption
-from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.errors import CalibrationError
 from lcse_plugins.testing import ToyEncoder
 
 
@@ -57,33 +48,9 @@ def test_too_little_to_go_by_is_refused() -> None:
         spread_calibration([])
     with pytest.raises(CalibrationError, match="not the encoder's"):
         estimate_calibration(encoder, np.ones((60, 3), dtype=np.float32))
-    with pytest.raises(InvalidOption, match="vocabulary"):
-        estimate_calibration(encoder, encoder.encode_images(["dog.jpg"] * 60), vocabulary=())
 
 
 def test_it_belongs_to_the_encoder() -> None:
     encoder = ToyEncoder()
     names = [f"{COMMON_THINGS[i % len(COMMON_THINGS)]} scenery{i}.jpg" for i in range(120)]
     assert estimate_calibration(encoder, encoder.encode_images(names)).encoder_id == encoder.encoder_id
-
-
-def test_on_photographs_it_decides_as_well_as_with_labels(shared_data: Path) -> None:
-    """Forced choices on one half of some photographs; the labelled calibration is fitted on the other half."""
-    encoder = RememberingEncoder(StarterEncoder(threads=1))
-    images = read_labels(shared_data / "photos" / "photos.jsonl")
-    images = take_images(images, range(0, len(images), 2))
-    vectors = encoder.encode_images(images.paths)
-    fitted, judged = half_of(images, "A"), half_of(images, "B")
-    similarities = vectors[fitted] @ concept_vectors(encoder, images.classes).T
-    grid = np.linspace(0.0, 0.3, 13).tolist()
-    labelled = fit_calibration(similarities, images.labels[fitted], mus=grid, betas=[5.0, 20.0]).calibration
-    free = estimate_calibration(encoder, vectors[fitted])
-    samples = [s for s in build_factor(take_images(images, judged)) if s.test_type == "operator"]
-    named = {path.name: vector for path, vector in zip(images.paths, vectors, strict=True)}
-    with_labels, without = (
-        measure_factor(samples, LogicScorer(encoder, calibration=calibration), named)["overall"]
-        for calibration in (labelled, free)
-    )
-    assert with_labels is not None
-    assert without is not None
-    assert without > with_labels - 1.5

@@ -29,7 +29,7 @@ def test_one_string_is_not_a_list() -> None:
         lambda: ENCODER.encode_images(given),
         lambda: concept_vectors(ENCODER, given),
         lambda: concept_vectors(ENCODER, ["dog"], templates=given),
-        lambda: estimate_calibration(ENCODER, vectors, vocabulary=given),
+        lambda: estimate_calibration(ENCODER, vectors, templates=given),
         lambda: encode_regions(ENCODER, given),
         lambda: read_images(given),
     ):

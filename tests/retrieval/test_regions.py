@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lcse_plugins import Calibration, LogicScorer, ScoringConfig, VectorPool
+from lcse_plugins import LogicScorer, ScoringConfig, VectorPool
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate
 from lcse_plugins.images.tiles import FEW_TILES
@@ -48,21 +48,6 @@ def test_without_logic_nothing_changes() -> None:
     scorer = LogicScorer(encoder)
     one, other = scorer.rank("a dog in the park", whole), scorer.rank("a dog in the park", regional)
     assert [(r.id, r.score, r.holistic) for r in one] == [(r.id, r.score, r.holistic) for r in other]
-
-
-def test_the_top_is_the_head_of_the_whole_ranking() -> None:
-    encoder, _, regional = pools()
-    scorer = LogicScorer(encoder, config=ScoringConfig(mode="anchored"))
-    everything = scorer.rank("neither a car nor a dog", regional)
-    assert [r.id for r in scorer.rank("neither a car nor a dog", regional, limit=2)] == [r.id for r in everything[:2]]
-
-
-def test_a_truth_of_min_truth_itself_is_enough() -> None:
-    shares = np.array([0.9, 0.5, 0.0])  # the second has a truth of one half, to the last bit
-    vectors = np.stack([shares, np.sqrt(1.0 - shares**2)], axis=1)
-    scorer = LogicScorer(ToyEncoder({"dog": [1.0, 0.0]}), calibration=Calibration(mu=0.5, beta=20.0))
-    ranking = scorer.rank("no dog", RegionPool(vectors, vectors[:, None]), limit=2, min_truth=0.5)
-    assert [r.id for r in ranking] == [2, 1]
 
 
 def test_tiles_cover_the_picture() -> None:

@@ -18,9 +18,8 @@ from lcse_plugins import And, Calibration, Concept, Not, Or, Query, ScoringConfi
 from lcse_plugins.errors import InvalidCandidate, InvalidOption, QueryError
 from lcse_plugins.query import Plain, canonical, concepts, leaves
 from lcse_plugins.scoring.calibration import CLIP_PRESET
-from lcse_plugins.scoring.config import config_of
-from lcse_plugins.scoring.evidence import ConceptEvidence, gather_logits, probability
-from lcse_plugins.scoring.logic import truth_logit
+from lcse_plugins.scoring.logic import probability, truth_logit
+from lcse_plugins.scoring.results import ConceptEvidence
 from tests import reference
 from tests.strategies import NAMES, cosines, evidence, trees
 
@@ -30,7 +29,9 @@ CONFIG = ScoringConfig()
 LCSE = ScoringConfig(mode="lcse")
 
 
-def evaluate(query: Query, logits: Any, *, config: ScoringConfig) -> Floats:
+def evaluate(query: Query, similar: dict[str, Floats], *, config: ScoringConfig) -> Floats:
+    """The truth of a query, a probability."""
+    logits = {name: (values - CLIP_PRESET.mu) * CLIP_PRESET.beta for name, values in similar.items()}
     return np.asarray(probability(truth_logit(canonical(query), logits, config=config)))
 
 
@@ -38,7 +39,8 @@ def power_mean(values: Floats, gamma: float) -> Floats:
     """The paper's mean of probabilities, as an AND takes it."""
     logits = {str(i): np.log(row) - np.log1p(-row) for i, row in enumerate(values)}
     query = And(tuple(Concept(name) for name in logits))
-    return evaluate(query, logits, config=ScoringConfig(mode="lcse", gamma_and=gamma))
+    config = ScoringConfig(mode="lcse", gamma_and=gamma)
+    return np.asarray(probability(truth_logit(canonical(query), logits, config=config)))
 
 
 SHAPES: dict[str, Query] = {
@@ -62,37 +64,22 @@ def pool() -> tuple[Floats, dict[str, Floats]]:
     return rng.uniform(0.1, 0.4, 200), {name: rng.uniform(0.05, 0.45, 200) for name in NAMES}
 
 
-@pytest.mark.parametrize("mode", ["lcse", "factored", "routed"])
-@pytest.mark.parametrize("aggregator", ["power", "minmax", "probabilistic"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"mode": m, "aggregator": a} for m in ("lcse", "factored") for a in ("power", "minmax", "probabilistic")),
+        *({"gamma_and": a, "gamma_or": b} for a, b in ((-3.5, 4.0), (-0.5, 2.0), (0.5, 25.0))),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_equals_the_published_formulas(shape: str, aggregator: Any, mode: Any, pool: Any) -> None:
+def test_equals_the_published_formulas(shape: str, options: dict[str, Any], pool: Any) -> None:
     holistic, similarities = pool
-    config = ScoringConfig(mode=mode, aggregator=aggregator)
+    config = ScoringConfig(**{"mode": "lcse", **options})
     scores = score_arrays(SHAPES[shape], holistic, similarities, calibration=CLIP_PRESET, config=config)
     for i, score in enumerate(scores):
-        expected = reference.score(
-            SHAPES[shape],
-            holistic[i],
-            {name: values[i] for name, values in similarities.items()},
-            mu=0.22,
-            beta=30.0,
-            mode=mode,
-            aggregator=aggregator,
-        )
-        assert score == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(("gamma_and", "gamma_or"), [(-3.5, 4.0), (-0.5, 2.0), (0.5, 25.0)])
-def test_equals_the_published_formulas_at_other_exponents(gamma_and: float, gamma_or: float, pool: Any) -> None:
-    holistic, similarities = pool
-    config = ScoringConfig(mode="lcse", gamma_and=gamma_and, gamma_or=gamma_or)
-    query = SHAPES["nested"]
-    scores = score_arrays(query, holistic, similarities, calibration=CLIP_PRESET, config=config)
-    for i, score in enumerate(scores):
-        single = {name: values[i] for name, values in similarities.items()}
-        expected = reference.score(
-            query, holistic[i], single, mu=0.22, beta=30.0, gamma_and=gamma_and, gamma_or=gamma_or
-        )
+        similar = {name: values[i] for name, values in similarities.items()}
+        expected = reference.score(SHAPES[shape], holistic[i], similar, mu=0.22, beta=30.0, **options)
         assert score == pytest.approx(expected, abs=1e-6)
 
 
@@ -162,25 +149,6 @@ def test_power_mean_grows_with_its_exponent(values: list[float]) -> None:
     assert all(low <= high + 1e-9 for low, high in itertools.pairwise(means))
 
 
-@given(st.floats(0.001, 0.999), st.integers(1, 5), st.sampled_from([-5.0, -1.0, 0.0, 1.0, 10.0]))
-def test_power_mean_of_equals_is_that_value(value: float, count: int, gamma: float) -> None:
-    assert power_mean(np.full((count, 1), value), gamma)[0] == pytest.approx(value, rel=1e-9)
-
-
-@pytest.mark.parametrize("beta", [20.0, 150.0, 500.0])
-@given(trees(), evidence(8, low=-1.0, high=1.0))
-def test_single_precision_keeps_the_scores_at_any_steepness(
-    beta: float, query: Query, similar: dict[str, Floats]
-) -> None:
-    calibration = Calibration(mu=0.35, beta=beta)
-    narrow = {name: values.astype(np.float32) for name, values in similar.items()}
-    wide = {name: values.astype(np.float64) for name, values in narrow.items()}
-    holistic = np.zeros(8, dtype=np.float32)
-    scores = score_arrays(query, holistic, narrow, calibration=calibration)
-    expected = score_arrays(query, holistic.astype(np.float64), wide, calibration=calibration)
-    np.testing.assert_allclose(scores, expected, atol=1e-5)
-
-
 @given(trees(), evidence(1, low=0.0, high=0.5), st.sampled_from(NAMES), st.floats(0.0, 0.3))
 def test_truth_follows_each_concept(query: Query, similar: dict[str, Floats], name: str, more: float) -> None:
     signs = {negated for leaf, negated in leaves(canonical(query)) if leaf.text == name}
@@ -188,18 +156,10 @@ def test_truth_follows_each_concept(query: Query, similar: dict[str, Floats], na
         return
     for aggregator in ("power", "minmax", "probabilistic"):
         config = ScoringConfig(aggregator=aggregator)
-        before = evaluate(query, gather_logits(similar, CLIP_PRESET), config=config)[0]
+        before = evaluate(query, similar, config=config)[0]
         raised = {**similar, name: similar[name] + more}
-        after = evaluate(query, gather_logits(raised, CLIP_PRESET), config=config)[0]
+        after = evaluate(query, raised, config=config)[0]
         assert after <= before + 1e-12 if signs == {True} else after >= before - 1e-12
-
-
-@given(cosines(6))
-def test_not_reverses_order_exactly(similar: Floats) -> None:
-    logits = gather_logits({"dog": similar}, CLIP_PRESET)
-    affirmed, negated = (evaluate(q, logits, config=CONFIG) for q in (A, ~A))
-    np.testing.assert_allclose(affirmed + negated, 1.0, atol=1e-12)
-    assert np.all((np.diff(similar[np.argsort(-affirmed)]) <= 0) | (np.diff(np.sort(-affirmed)) == 0))
 
 
 @given(trees(plain=False), evidence(), cosines(4), st.randoms(use_true_random=False))
@@ -226,17 +186,6 @@ def test_equivalent_queries_are_edited_alike(
         plainly = score_arrays(query, holistic, similar, calibration=CLIP_PRESET, config=config)
         other = score_arrays(rewritten(query), holistic, similar, calibration=CLIP_PRESET, config=config)
         np.testing.assert_allclose(other, plainly, rtol=0, atol=1e-9)
-
-
-@given(trees(), evidence(6), cosines(6), st.permutations(range(6)))
-def test_candidates_do_not_influence_each_other(
-    query: Query, similar: dict[str, Floats], holistic: Floats, order: list[int]
-) -> None:
-    plainly = score_arrays(query, holistic, similar, calibration=CLIP_PRESET)
-    shuffled = {name: values[order] for name, values in similar.items()}
-    np.testing.assert_allclose(
-        score_arrays(query, holistic[order], shuffled, calibration=CLIP_PRESET), plainly[order], rtol=0, atol=1e-12
-    )
 
 
 @settings(deadline=None)
@@ -278,7 +227,7 @@ def test_any_finite_input_gives_a_finite_score(
     evidence(low=0.0, high=0.6),
     cosines(4),
     st.sampled_from(["power", "minmax", "probabilistic"]),
-    st.sampled_from([30.0, 450.0]),
+    st.sampled_from([30.0, 150.0, 450.0]),
 )
 def test_float32_stays_close_to_float64(
     query: Query, similar: dict[str, Floats], holistic: Floats, aggregator: Any, beta: float
@@ -294,23 +243,6 @@ def test_float32_stays_close_to_float64(
     )
     coarse = score_arrays(query, holistic.astype(np.float32), typed, calibration=calibration, config=config)
     np.testing.assert_allclose(coarse, fine, rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize("query", [A & B, A & ~C, ~(~A | ~B)])
-def test_near_certain_evidence_keeps_its_order_in_float32(query: Query) -> None:
-    config, calibration = ScoringConfig(aggregator="probabilistic"), Calibration(mu=0.22, beta=450.0)
-    rows = np.array([[0.5, 0.6, 0.7], [0.55, 0.6, 0.9], [-0.3, -0.4, -0.5]])
-    similar = dict(zip(NAMES, rows, strict=False))
-    fine = score_arrays(query, np.zeros(3), similar, calibration=calibration, config=config)
-    typed = {name: values.astype(np.float32) for name, values in similar.items()}
-    coarse = score_arrays(query, np.zeros(3, np.float32), typed, calibration=calibration, config=config)
-    np.testing.assert_allclose(coarse, fine, rtol=0, atol=2e-6)
-
-
-@given(evidence(), cosines(4))
-def test_one_negated_concept_is_linear(similar: dict[str, Floats], holistic: Floats) -> None:
-    scores = score_arrays(~A, holistic, similar, calibration=CLIP_PRESET, config=LCSE)
-    np.testing.assert_allclose(scores, holistic - 2 * (similar["dog"] - 0.22), rtol=0, atol=1e-12)
 
 
 def test_modes_differ_only_where_there_is_logic(pool: Any) -> None:
@@ -384,21 +316,11 @@ def test_bad_options_are_refused(options: Any) -> None:
         ScoringConfig(**options)
 
 
-def test_config_round_trip() -> None:
-    config = ScoringConfig(mode="factored", gamma_or=5.0)
-    assert ScoringConfig.from_json(config.to_json()) == config
-    with pytest.raises(InvalidOption, match="unknown scoring options"):
-        ScoringConfig.from_json({"temperature": 1})
-
-
 def test_a_mode_has_its_own_aggregator() -> None:
     assert (ScoringConfig().mode, ScoringConfig().aggregator) == ("anchored", "minmax")
     assert ScoringConfig(mode="lcse").aggregator == "power"
     assert ScoringConfig().with_mode("lcse") == ScoringConfig(mode="lcse")
     assert ScoringConfig(aggregator="power").with_mode("factored").aggregator == "power"
-    assert config_of(None, "lcse") == ScoringConfig(mode="lcse")
-    with pytest.raises(InvalidOption, match="not both"):
-        config_of(ScoringConfig(), "lcse")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from lcse_plugins.cli.arithmetic import arithmetic
 from lcse_plugins.cli.page.collections import location_of
 from lcse_plugins.images.keys import holds_picture
 from lcse_plugins.scoring.encoded import EncodedQuery
-from lcse_plugins.scoring.evidence import ConceptEvidence
-from lcse_plugins.scoring.results import Candidate, Ranked, Ranking
+from lcse_plugins.scoring.results import Candidate, ConceptEvidence, Ranked, Ranking
 
 __all__ = ["answer_of", "browse_answer"]
 
