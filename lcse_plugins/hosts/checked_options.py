@@ -37,13 +37,9 @@ class CheckedOptions:
                 super().__init__(**options)
             except ValidationError as error:
                 faults = error.errors()
-                cause = faults[0].get("ctx", {}).get("error")
-                if isinstance(cause, LcseError):
+                if isinstance(cause := faults[0].get("ctx", {}).get("error"), LcseError):
                     raise cause from error
-                unknown = [str(fault["loc"][0]) for fault in faults if fault["type"] == "extra_forbidden"]
-                if unknown:
-                    raise InvalidOption(
-                        f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(known)}"
-                    ) from error
                 told = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults]
+                if unknown := [str(fault["loc"][0]) for fault in faults if fault["type"] == "extra_forbidden"]:
+                    told = [f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(known)}"]
                 raise InvalidOption("; ".join(told)) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +18,22 @@ from qdrant_lcse import AsyncLogicSearch, LogicSearch
 from lcse_plugins import Candidate, ImageAccess, LogicScorer
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
 from lcse_plugins.testing import toy_gallery
+from tests.llama_index.painted import painted
 
 QUERY = "umbrella and no person"
+Gallery = tuple[LogicScorer, list[Candidate]]
 
 
-def _inline() -> str:
-    kept = BytesIO()
-    Image.new("RGB", (3, 2), "red").save(kept, "PNG")
-    return base64.b64encode(kept.getvalue()).decode()
-
-
-INLINE = _inline()
+INLINE = base64.b64encode(painted("dog cat sofa")).decode()
 
 
 @pytest.fixture
-def gallery() -> tuple[LogicScorer, list[Candidate]]:
+def gallery() -> Gallery:
     encoder, candidates = toy_gallery()
     return LogicScorer(encoder), candidates
 
 
-def collection(gallery: tuple[LogicScorer, list[Candidate]], payloads: list[dict[str, Any]]) -> LogicSearch:
+def collection(gallery: Gallery, payloads: list[dict[str, Any]]) -> LogicSearch:
     """A collection of the first pictures with these payloads."""
     scorer, candidates = gallery
     client = QdrantClient(":memory:")
@@ -52,7 +47,7 @@ def collection(gallery: tuple[LogicScorer, list[Candidate]], payloads: list[dict
     return LogicSearch(client, "images", scorer)
 
 
-def test_collections_written_by_llama_index(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
+def test_collections_written_by_llama_index(gallery: Gallery) -> None:
     scorer, candidates = gallery
     client = QdrantClient(":memory:")
     nodes = [
@@ -72,7 +67,7 @@ def test_collections_written_by_llama_index(gallery: tuple[LogicScorer, list[Can
     assert METADATA_KEY in first.excluded_llm_metadata_keys
 
 
-async def test_any_other_collection_and_asynchronous_search(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
+async def test_any_other_collection_and_asynchronous_search(gallery: Gallery) -> None:
     scorer, candidates = gallery
     client = AsyncQdrantClient(":memory:")
     size = models.VectorParams(size=len(candidates[0].vector), distance=models.Distance.COSINE)
@@ -89,7 +84,7 @@ async def test_any_other_collection_and_asynchronous_search(gallery: tuple[Logic
         retriever.retrieve(QUERY)
 
 
-def test_what_may_not_be_read_is_not_handed_on(gallery: tuple[LogicScorer, list[Candidate]], tmp_path: Path) -> None:
+def test_what_may_not_be_read_is_not_handed_on(gallery: Gallery, tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     confined = ImageAccess(root=str(inside))
@@ -104,7 +99,7 @@ def test_what_may_not_be_read_is_not_handed_on(gallery: tuple[LogicScorer, list[
         assert node.metadata.items() >= payload.items()
 
 
-def found_node(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any], **options: Any) -> ImageNode:
+def found_node(gallery: Gallery, payload: dict[str, Any], **options: Any) -> ImageNode:
     """The node of the one point of a collection."""
     (found,) = LogicRetriever(collection(gallery, [payload]), **options).retrieve(QUERY)
     assert isinstance(found.node, ImageNode)
@@ -120,34 +115,30 @@ def found_node(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, 
         {"image_path": "dot.png", "thumbnail": INLINE},
     ],
 )
-def test_a_picture_in_a_payload_is_seen_and_not_read(
-    gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any]
-) -> None:
+def test_a_picture_in_a_payload_is_seen_and_not_read(gallery: Gallery, payload: dict[str, Any]) -> None:
     node = found_node(gallery, {**payload, "title": "dot"})
     if "image_path" not in payload:
         with Image.open(node.resolve_image()) as picture:
-            assert picture.size == (3, 2)
+            assert picture.size == (24, 8)
     for mode in (MetadataMode.LLM, MetadataMode.EMBED):
         assert INLINE not in node.get_content(mode)
         assert "title: dot" in node.get_content(mode)
 
 
-def test_what_langchain_wrote_is_read(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
+def test_what_langchain_wrote_is_read(gallery: Gallery) -> None:
     node = found_node(gallery, {"page_content": "a dog", "metadata": {"image_path": "dog.jpg", "album": "toy"}})
     assert (node.image_path, node.text, node.metadata["album"]) == ("dog.jpg", "a dog", "toy")
 
 
 @pytest.mark.parametrize("written", ["{", 7])
-def test_a_damaged_node_fails_alone(
-    gallery: tuple[LogicScorer, list[Candidate]], written: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_node_fails_alone(gallery: Gallery, written: Any, caplog: pytest.LogCaptureFixture) -> None:
     node = found_node(gallery, {"_node_content": written, "_node_type": "ImageNode", "path": "dog.jpg"})
     assert node.image_path == "dog.jpg"
     assert "point 0 holds a damaged node" in caplog.text
 
 
 @pytest.fixture
-def search(gallery: tuple[LogicScorer, list[Candidate]]) -> LogicSearch:
+def search(gallery: Gallery) -> LogicSearch:
     payloads = [
         {"path": i, "name": str(c.id), "tags": [("even", "odd")[i % 2], *(["small"] if i < 4 else [])]}
         for i, c in enumerate(gallery[1])
@@ -155,17 +146,10 @@ def search(gallery: tuple[LogicScorer, list[Candidate]]) -> LogicSearch:
     return collection(gallery, payloads)
 
 
-@pytest.mark.parametrize(
-    ("settings", "found"),
-    [
-        ({"min_truth": 0.5}, 2),
-        ({"top_n": 1}, 1),
-        ({"search_options": {"query_filter": models.Filter(must=[models.HasIdCondition(has_id=[1, 2, 3])])}}, 3),
-        ({}, 10),
-    ],
-)
-def test_options_are_honoured(search: LogicSearch, settings: dict[str, Any], found: int) -> None:
-    assert len(LogicRetriever(search, **settings).retrieve(QUERY)) == found
+def test_options_are_honoured(search: LogicSearch) -> None:
+    three = {"query_filter": models.Filter(must=[models.HasIdCondition(has_id=[1, 2, 3])])}
+    settings: list[dict[str, Any]] = [{}, {"top_n": 1}, {"min_truth": 0.5}, {"search_options": three}]
+    assert [len(LogicRetriever(search, **one).retrieve(QUERY)) for one in settings] == [10, 1, 2, 3]
 
 
 def _only(key: str, value: Any, operator: str = "==") -> MetadataFilters:
@@ -199,12 +183,12 @@ def test_metadata_filters(search: LogicSearch, filters: MetadataFilters, expecte
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"search_options": {"limit": 1}}, "use top_n= instead"),
-        ({"search_options": {"min_truth": 0.1}}, "use min_truth= instead"),
+        ({"search_options": {"limit": 1}}, "limit cannot be a search option; use top_n="),
+        ({"search_options": {"min_truth": 0.1}}, "min_truth cannot be"),
         ({"search_options": {"tenant": 7}}, "does not take tenant; it takes .*query_filter"),
         ({"mode": "lcse"}, "the search scores"),
         ({"scorer": "starter"}, "the search scores"),
-        ({"filters": _only("path", 1), "search_options": {"query_filter": models.Filter()}}, "two filters"),
+        ({"filters": _only("path", 1), "search_options": {"query_filter": models.Filter()}}, "query_filter cannot be"),
     ],
 )
 def test_options_that_cannot_be_honoured_are_refused(search: LogicSearch, settings: dict[str, Any], told: str) -> None:
@@ -212,7 +196,7 @@ def test_options_that_cannot_be_honoured_are_refused(search: LogicSearch, settin
         LogicRetriever(search, **settings)
 
 
-async def test_vectors_of_texts_are_left_out_or_refused(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
+async def test_vectors_of_texts_are_left_out_or_refused(gallery: Gallery) -> None:
     scorer, candidates = gallery
     client = QdrantClient(":memory:")
     store = QdrantVectorStore("images", client=client)
