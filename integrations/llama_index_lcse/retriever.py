@@ -104,8 +104,8 @@ class LogicRetriever(BaseRetriever):
             scorer = _scorer_of(inner) if scorer is None else scorer
         else:
             self._database = _database(source, scorer, mode)
-            known = {} if filters is None else {"query_filter": qdrant_filter(filters)}
-            known.update(limit=top_n, min_truth=min_truth)
+            known: dict[str, Any] = {"limit": top_n, "min_truth": min_truth}
+            known.update({} if filters is None else {"query_filter": qdrant_filter(filters)})
             self._arguments = {**_checked(search_options or {}, self._database, known), **known}
             scorer, mode = self._database.scorer or scorer or "starter", None
         self.postprocessor = LogicPostprocessor(scorer=scorer, mode=mode, top_n=top_n, min_truth=min_truth, **ranking)
@@ -174,7 +174,7 @@ class LogicRetriever(BaseRetriever):
         fitting = [search for search in self._searches if search.fits]
         if not fitting and any(by_words) and self.candidates == "auto":
             self._tell_misfit()
-        vectors = [vector.tolist() for vector in encoded.plan.search_vectors if vector.any()] if fitting else []
+        vectors = encoded.plan.search_vectors.tolist() if fitting else []
         by_logic = await way.retrieve(
             [(search.retriever, replace(query_bundle, embedding=vector)) for search in fitting for vector in vectors]
         )

@@ -86,14 +86,15 @@ def conjunction_slopes(shape: Query, calibration: Calibration, config: ScoringCo
 
 
 def unlike(rows: _Table) -> _Table:
-    """The rows that point in different directions, at most `MAX_VECTORS`; the first one always."""
+    """The rows that point in different directions, at most `MAX_VECTORS`; none that points nowhere, if any does."""
     kept: list[int] = []
     lengths = np.linalg.norm(rows, axis=1)
     cosines = rows @ rows.T / np.maximum(np.outer(lengths, lengths), np.finfo(np.float64).tiny)
     for place in range(len(rows)):
-        if not kept or (lengths[place] > 0 and len(kept) < MAX_VECTORS and cosines[place, kept].max() < ALIKE):
+        new = len(kept) < MAX_VECTORS and max(cosines[place, kept], default=0) < ALIKE
+        if new and lengths[place] > 1e-6:  # slopes of an exclusive or cancel out
             kept.append(place)
-    return rows[kept]
+    return rows[kept or [0]]
 
 
 def _points(shape: Query) -> _Table:
