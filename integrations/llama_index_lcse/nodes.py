@@ -21,7 +21,9 @@ __all__ = ["image_vectors", "packed", "picture_of", "stored_result"]
 
 def picture_of(node: BaseNode, access: ImageAccess) -> ImageLocation | None:
     """Where the picture of a node is, in its own fields or its metadata: the first place that can be read, if any."""
-    path = url = data = None
+    path: str | None = None
+    url: str | None = None
+    data: str | bytes | None = None
     if isinstance(node, ImageNode):
         path, url, data = node.image_path, node.image_url, node.image
     elif isinstance(node, Node) and (resource := node.image_resource) is not None:

@@ -41,7 +41,14 @@ class Way:
         """What each search finds."""
         if self._blocking:
             return [retriever.retrieve(bundle) for retriever, bundle in searches]
-        return await asyncio.gather(*(retriever.aretrieve(bundle) for retriever, bundle in searches))
+        return await asyncio.gather(
+            *(
+                asyncio.to_thread(retriever.retrieve, bundle)
+                if _only_computes(retriever)
+                else retriever.aretrieve(bundle)
+                for retriever, bundle in searches
+            )
+        )
 
     async def look_up(self, store: VectorLookup, node_ids: list[str]) -> Mapping[str, Any]:
         """The vectors that are stored for some of the ids; InvalidOption if the store cannot give them back."""
@@ -61,6 +68,13 @@ class Way:
                 f"{kind} does not give nodes back; pass vector_store=, a function from node ids to vectors"
             ) from error
         return {node.node_id: node.embedding for node in nodes}
+
+
+def _only_computes(retriever: BaseRetriever) -> bool:
+    """Whether `aretrieve` would block the event loop: retriever or store fall back on what they do without it."""
+    store = getattr(retriever, "_vector_store", None)
+    falls_back = isinstance(store, BasePydanticVectorStore) and type(store).aquery is BasePydanticVectorStore.aquery
+    return falls_back or type(retriever)._aretrieve is BaseRetriever._aretrieve
 
 
 BLOCKING, AWAITING = Way(blocking=True), Way(blocking=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,24 @@ async def test_a_query_engine_over_a_store_that_is_only_awaited(
     await client.close()
 
 
+async def test_what_only_computes_leaves_the_event_loop_free(
+    index: VectorStoreIndex, retrieved: list[NodeWithScore], encoder: PaintedEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[threading.Thread] = []
+    query = SimpleVectorStore.query
+
+    def recorded(*given: Any, **options: Any) -> Any:
+        searched.append(threading.current_thread())
+        return query(*given, **options)
+
+    monkeypatch.setattr(SimpleVectorStore, "query", recorded)
+    await LogicRetriever.from_index(index, top_n=3).aretrieve("no dog")
+    other = Recorder(retrieved)
+    await LogicRetriever(other, scorer=encoder).aretrieve("no dog")
+    assert searched
+    assert threading.main_thread() not in [*searched, *other.threads]
+
+
 def test_words_fetch_what_a_negation_excludes(index: VectorStoreIndex) -> None:
     base = index.as_retriever(similarity_top_k=3)
     by_words = LogicRetriever(base, top_n=3, candidates="words").retrieve("no dog")
@@ -140,14 +159,14 @@ def test_an_embedding_of_ones_own_fits_its_encoder(folder: Path, caplog: pytest.
 
 
 class Recorder(BaseRetriever):
-    """Gives the same nodes for every query, and remembers how it was asked."""
+    """Gives the same nodes for every query, and remembers where it was asked."""
 
     def __init__(self, nodes: list[NodeWithScore]) -> None:
         super().__init__()
-        self.nodes, self.asked = nodes, list[QueryBundle]()
+        self.nodes, self.threads = nodes, list[threading.Thread]()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        self.asked.append(query_bundle)
+        self.threads.append(threading.current_thread())
         query_bundle.embedding = query_bundle.embedding or [1.0]  # as the retrievers of LlamaIndex do
         return self.nodes
 
