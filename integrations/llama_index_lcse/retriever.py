@@ -29,12 +29,13 @@ from lcse_plugins.hosts.result_metadata import ResultDescriber
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.arguments import check_choice, check_count
 from lcse_plugins.scoring.config import Mode
+from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Ranking
 from llama_index_lcse.database import node_of, qdrant_filter
 from llama_index_lcse.embedding import EmbeddingEncoder, LcseEmbedding, embedding_name
 from llama_index_lcse.nodes import packed, picture_of, stored_result
 from llama_index_lcse.postprocessor import LogicPostprocessor
-from llama_index_lcse.two_ways import AWAITING, BLOCKING, Way, run_blocking
+from llama_index_lcse.two_ways import AWAITING, BLOCKING, Way, only_computes, run_blocking
 
 __all__ = ["CandidateSearch", "LogicRetriever"]
 
@@ -151,19 +152,22 @@ class LogicRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self._database is not None:
             return self._points(self._database.ask(query_bundle.query_str, self._arguments))
-        return run_blocking(self._found(BLOCKING, query_bundle))
+        encoded = self.postprocessor.logic_scorer.encode(query_bundle.query_str)
+        return run_blocking(self._found(BLOCKING, query_bundle, encoded))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self._database is not None:
             ranking = await self._database.aask(query_bundle.query_str, self._arguments)
             return await asyncio.to_thread(self._points, ranking)
-        return await self._found(AWAITING, query_bundle)
+        encoded = await self.postprocessor.logic_scorer.aencode(query_bundle.query_str)
+        if all(map(only_computes, [search.retriever for search in self._searches] or [self.source])):
+            return await asyncio.to_thread(run_blocking, self._found(BLOCKING, query_bundle, encoded))
+        return await self._found(AWAITING, query_bundle, encoded)
 
-    async def _found(self, way: Way, query_bundle: QueryBundle) -> list[NodeWithScore]:
+    async def _found(self, way: Way, query_bundle: QueryBundle, encoded: EncodedQuery) -> list[NodeWithScore]:
         """By words, unless all of the source is searched by logic; then by logic what fits; ranked together."""
         post, source = self.postprocessor, self.source
         assert isinstance(source, BaseRetriever)
-        encoded = await way.encode(post.logic_scorer, query_bundle.query_str)
         all_fits = [search.retriever for search in self._searches if search.fits] == [source]
         by_words = await way.retrieve([] if all_fits else [(source, replace(query_bundle, embedding=None))])
         for search in self._searches:

@@ -15,7 +15,7 @@ from lcse_plugins.errors import InvalidOption
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.encoded import EncodedQuery
 
-__all__ = ["AWAITING", "BLOCKING", "VectorLookup", "Way", "run_blocking"]
+__all__ = ["AWAITING", "BLOCKING", "VectorLookup", "Way", "only_computes", "run_blocking"]
 
 T = TypeVar("T")
 
@@ -41,14 +41,7 @@ class Way:
         """What each search finds."""
         if self._blocking:
             return [retriever.retrieve(bundle) for retriever, bundle in searches]
-        return await asyncio.gather(
-            *(
-                asyncio.to_thread(retriever.retrieve, bundle)
-                if _only_computes(retriever)
-                else retriever.aretrieve(bundle)
-                for retriever, bundle in searches
-            )
-        )
+        return await asyncio.gather(*(retriever.aretrieve(bundle) for retriever, bundle in searches))
 
     async def look_up(self, store: VectorLookup, node_ids: list[str]) -> Mapping[str, Any]:
         """The vectors that are stored for some of the ids; InvalidOption if the store cannot give them back."""
@@ -70,7 +63,7 @@ class Way:
         return {node.node_id: node.embedding for node in nodes}
 
 
-def _only_computes(retriever: BaseRetriever) -> bool:
+def only_computes(retriever: BaseRetriever) -> bool:
     """Whether `aretrieve` would block the event loop: retriever or store fall back on what they do without it."""
     store = getattr(retriever, "_vector_store", None)
     falls_back = isinstance(store, BasePydanticVectorStore) and type(store).aquery is BasePydanticVectorStore.aquery
