@@ -219,13 +219,6 @@ def test_one_in_use_can_be_pickled_and_its_scorer_is_written_by_name(retrieved: 
         LogicPostprocessor.from_dict(written)
 
 
-def test_fields_describe_themselves() -> None:
-    for kind in (LogicPostprocessor, LcseEmbedding):
-        own = {name: field for name, field in kind.model_fields.items() if name in kind.__annotations__}
-        assert own
-        assert all(field.description for field in own.values())
-
-
 async def test_a_parser_that_fails_is_named(retrieved: Nodes, encoder: PaintedEncoder) -> None:
     def fails(text: str) -> Query:
         raise RuntimeError("out of order")
