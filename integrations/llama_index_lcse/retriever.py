@@ -211,11 +211,11 @@ class LogicRetriever(BaseRetriever):
     def _tell_misfit(self) -> None:
         models = {embedding_name(getattr(search.retriever, "_embed_model", None)) for search in self._searches}
         self._notices.warn(
-            "candidates are fetched by the words of the query, which favours what it excludes: %s searches %s, and "
-            "the scorer's encoder is %s. Build the index with embed_model=LcseEmbedding(…) of that encoder, pass "
+            "candidates are fetched by the words of the query, which favours what it excludes: %s searches vectors "
+            "of %s, and the scorer's encoder is %s. Build the index with embed_model=LcseEmbedding(…) of that encoder, pass "
             "scorer=EmbeddingEncoder(…) of the index's embedding, or candidates='logic' if you know that they fit",
             type(self.source).__name__,
-            ", ".join(sorted(models)) or "unknown vectors",
+            ", ".join(sorted(models)) or "an unknown model",
             self._encoder.encoder_id,
         )
 
