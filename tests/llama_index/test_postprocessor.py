@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 import pickle
-import threading
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +23,12 @@ from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
 from llama_index_lcse import METADATA_KEY, LcseEmbedding, LlamaIndexParser, LogicPostprocessor
 
-from lcse_plugins import Candidate, ImageAccess, LogicScorer, Query
-from lcse_plugins.encoders.protocol import FloatArray, ImageSource
+from lcse_plugins import Candidate, ImageAccess, LogicScorer
 from lcse_plugins.errors import ImageError, InvalidOption, LcseError, QueryError, UnknownEncoder
 from lcse_plugins.parsing.hybrid import HybridParser
 from lcse_plugins.parsing.llm.cached import CachedParser
 from lcse_plugins.scoring.config import Mode
-from tests.llama_index.painted import GALLERY, PaintedEncoder, core_scores, shown
+from tests.llama_index.painted import PaintedEncoder, core_scores, shown
 
 QUERY = "umbrella and no person"
 Nodes = list[NodeWithScore]
@@ -178,14 +174,6 @@ def test_what_the_log_tells(
     assert "vector_store=index.vector_store" in said
 
 
-def test_a_negation_is_warned_of_where_words_fetched_the_candidates(retrieved: Nodes, encoder: PaintedEncoder) -> None:
-    postprocessor = LogicPostprocessor(scorer=encoder)
-    for query, said in (("no dog", "(dog); LogicRetriever"), ("an umbrella and a person", "")):
-        notes = postprocessor.postprocess_nodes(retrieved, query_str=query)[0].metadata[METADATA_KEY]["notes"]
-        assert said in "".join(notes)
-        assert len(notes) == bool(said)
-
-
 def test_it_comes_back_from_a_dict_from_json_and_from_a_pickle() -> None:
     original = LogicPostprocessor(
         top_n=3,
@@ -219,17 +207,6 @@ def test_one_in_use_can_be_pickled_and_its_scorer_is_written_by_name(retrieved: 
         LogicPostprocessor.from_dict(written)
 
 
-async def test_a_parser_that_fails_is_named(retrieved: Nodes, encoder: PaintedEncoder) -> None:
-    def fails(text: str) -> Query:
-        raise RuntimeError("out of order")
-
-    postprocessor = LogicPostprocessor(scorer=LogicScorer(encoder, parser=fails), top_n=2)
-    failed = (await postprocessor.apostprocess_nodes(retrieved, QueryBundle(QUERY)))[0].metadata[METADATA_KEY]
-    assert failed["parse"]["error"] == "RuntimeError: out of order"
-    assert failed["correction"] == 0
-    assert "the parser failed" in failed["notes"][0]
-
-
 def test_the_prompts_of_a_parser_are_open(tmp_path: Path) -> None:
     parser = LlamaIndexParser(MockLLM())
     for used in (parser, HybridParser(CachedParser(parser, tmp_path / "parses"))):
@@ -238,39 +215,6 @@ def test_the_prompts_of_a_parser_are_open(tmp_path: Path) -> None:
         postprocessor.update_prompts({"parser:query_prompt": PromptTemplate("Parse {query}")})
         assert postprocessor.get_prompts()["parser:query_prompt"].get_template() == "Parse {query}"
     assert LogicPostprocessor().get_prompts() == {}
-
-
-class HeldEncoder(PaintedEncoder):
-    """Encodes images once `gate` is open."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.entered, self.gate = threading.Event(), threading.Event()
-
-    def encode_images(self, images: Iterable[ImageSource], *, batch_size: int | None = None) -> FloatArray:
-        self.entered.set()
-        assert self.gate.wait(10)
-        return super().encode_images(images, batch_size=batch_size)
-
-
-async def test_concurrent_calls_share_the_encoding_and_one_can_be_cancelled(
-    image_nodes: list[ImageNode], announced: list[BaseEvent]
-) -> None:
-    encoder = HeldEncoder()
-    postprocessor = LogicPostprocessor(scorer=encoder)
-    nodes = [NodeWithScore(node=node) for node in image_nodes]
-    cancelled, *tasks = (
-        asyncio.create_task(postprocessor.apostprocess_nodes(nodes, QueryBundle(q))) for q in ("dog", "cat", "car")
-    )
-    while not encoder.entered.is_set():
-        await asyncio.sleep(0.001)
-    cancelled.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await cancelled
-    encoder.gate.set()
-    assert [shown(result)[0] for result in await asyncio.gather(*tasks)] == ["cat sofa", "car street"]
-    assert sum(isinstance(event, ReRankEndEvent) for event in announced) == len(announced) / 2
-    assert encoder.images_encoded == len(GALLERY)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

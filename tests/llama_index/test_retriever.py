@@ -107,7 +107,9 @@ def test_words_fetch_what_a_negation_excludes(index: VectorStoreIndex) -> None:
     base = index.as_retriever(similarity_top_k=3)
     by_words = LogicRetriever(base, top_n=3, candidates="words").retrieve("no dog")
     assert all("dog" in words for words in shown(by_words))
-    assert "fetched by the words" in by_words[0].metadata[METADATA_KEY]["notes"][0]
+    assert "(dog); LogicRetriever" in by_words[0].metadata[METADATA_KEY]["notes"][0]
+    plain = LogicRetriever(base, top_n=3, candidates="words").retrieve("a dog and a cat")
+    assert plain[0].metadata[METADATA_KEY]["notes"] == []
     by_logic = LogicRetriever(base, top_n=3, candidates="logic").retrieve("no dog")
     assert not any("dog" in words for words in shown(by_logic))
 
