@@ -160,7 +160,8 @@ class LogicRetriever(BaseRetriever):
             ranking = await self._database.aask(query_bundle.query_str, self._arguments)
             return await asyncio.to_thread(self._points, ranking)
         encoded = await self.postprocessor.logic_scorer.aencode(query_bundle.query_str)
-        if all(map(only_computes, [search.retriever for search in self._searches] or [self.source])):
+        searched = [search.retriever for search in self._searches] or [self.source]
+        if all(isinstance(one, BaseRetriever) and only_computes(one) for one in searched):
             return await asyncio.to_thread(run_blocking, self._found(BLOCKING, query_bundle, encoded))
         return await self._found(AWAITING, query_bundle, encoded)
 
@@ -212,8 +213,8 @@ class LogicRetriever(BaseRetriever):
         models = {embedding_name(getattr(search.retriever, "_embed_model", None)) for search in self._searches}
         self._notices.warn(
             "candidates are fetched by the words of the query, which favours what it excludes: %s searches vectors "
-            "of %s, and the scorer's encoder is %s. Build the index with embed_model=LcseEmbedding(…) of that encoder, pass "
-            "scorer=EmbeddingEncoder(…) of the index's embedding, or candidates='logic' if you know that they fit",
+            "of %s, and the scorer's encoder is %s. Build the index with embed_model=LcseEmbedding(…) of that encoder, "
+            "pass scorer=EmbeddingEncoder(…) of the index's embedding, or candidates='logic' if you know that they fit",
             type(self.source).__name__,
             ", ".join(sorted(models)) or "an unknown model",
             self._encoder.encoder_id,

@@ -15,7 +15,7 @@ from lcse_plugins.errors import InvalidOption
 
 @pytest.mark.parametrize("kind", [LogicPostprocessor, LcseEmbedding, LangChainRetriever, LogicCompressor])
 def test_fields_are_described_in_help(kind: Any) -> None:
-    read = pydoc.render_doc(kind, renderer=pydoc.plaintext)
+    read = pydoc.render_doc(kind)
     own = [field for name, field in kind.model_fields.items() if name in kind.__annotations__]
     assert own
     assert all(field.description and field.description in read for field in own)
