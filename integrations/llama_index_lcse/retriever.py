@@ -160,8 +160,8 @@ class LogicRetriever(BaseRetriever):
             ranking = await self._database.aask(query_bundle.query_str, self._arguments)
             return await asyncio.to_thread(self._points, ranking)
         encoded = await self.postprocessor.logic_scorer.aencode(query_bundle.query_str)
-        searched = [search.retriever for search in self._searches] or [self.source]
-        if all(isinstance(one, BaseRetriever) and only_computes(one) for one in searched):
+        searched: list[Any] = [search.retriever for search in self._searches]
+        if all(map(only_computes, searched or [self.source])):
             return await asyncio.to_thread(run_blocking, self._found(BLOCKING, query_bundle, encoded))
         return await self._found(AWAITING, query_bundle, encoded)
 
