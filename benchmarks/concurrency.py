@@ -1,39 +1,83 @@
-"""Many LangChain searches at once: are the answers right, and does the event loop stay free?
+"""Many searches at once in LangChain and LlamaIndex: are the answers right, and does the event loop stay free?
 
-    python -m benchmarks.concurrency [--calls 200]
+    python -m benchmarks.concurrency [CALLS]
 
-All queries are asked at the same moment of one retriever. A heartbeat in the same loop shows the longest stall; the
-same heartbeat with nothing to do shows the machine.
+All queries, 200 by default, are asked at the same moment of one retriever. A heartbeat in the same loop shows the
+longest stall; the same heartbeat with nothing to do shows the machine.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import itertools
+import sys
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import numpy as np
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_lcse import LcseEmbeddings, LogicRetriever
+from langchain_lcse import LcseEmbeddings
+from langchain_lcse import LogicRetriever as LangChainRetriever
 from langchain_qdrant import QdrantVectorStore
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import ImageNode
+from llama_index_lcse import LcseEmbedding, LogicRetriever
 from qdrant_client import QdrantClient, models
 
 from lcse_plugins import LogicScorer, VectorPool
+from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.testing import ToyEncoder
 
 __all__ = ["SOURCES", "measure", "with_heartbeat"]
-
-SOURCES = {"pool": 100_000, "in-memory store": 500, "Qdrant store, local": 1_000}
-"""What is searched, and how many vectors it holds."""
 
 BEAT = 0.002
 """Seconds between two beats."""
 
 T = TypeVar("T")
+
+
+def pool(scorer: LogicScorer, vectors: FloatArray) -> Any:
+    """Vectors in memory."""
+    names = list(map(str, range(len(vectors))))
+    return LangChainRetriever(source=VectorPool(vectors, ids=names), scorer=scorer, k=10)
+
+
+def in_memory(scorer: LogicScorer, vectors: FloatArray) -> Any:
+    """LangChain's own store."""
+    store = InMemoryVectorStore(LcseEmbeddings(scorer))
+    for row, vector in enumerate(vectors.tolist()):
+        store.store[str(row)] = {"id": str(row), "vector": vector, "text": "", "metadata": {"path": f"{row}.jpg"}}
+    return LangChainRetriever(source=store, k=10)
+
+
+def qdrant(scorer: LogicScorer, vectors: FloatArray) -> Any:
+    """LangChain over Qdrant in local mode."""
+    client = QdrantClient(":memory:")
+    client.create_collection("bench", models.VectorParams(size=vectors.shape[1], distance=models.Distance.COSINE))
+    payloads = [{"page_content": "", "metadata": {"path": f"{row}.jpg"}} for row in range(len(vectors))]
+    client.upload_collection("bench", vectors=vectors, payload=payloads)
+    return LangChainRetriever(source=QdrantVectorStore(client, "bench", LcseEmbeddings(scorer)), k=10)
+
+
+def simple(scorer: LogicScorer, vectors: FloatArray) -> Any:
+    """LlamaIndex over its own store."""
+    nodes = [
+        ImageNode(id_=str(row), metadata={"file_path": f"{row}.jpg"}, embedding=vector)
+        for row, vector in enumerate(vectors.tolist())
+    ]
+    index = VectorStoreIndex(nodes, embed_model=LcseEmbedding(scorer=scorer))
+    return LogicRetriever.from_index(index, top_n=10)
+
+
+SOURCES: dict[str, tuple[Callable[[LogicScorer, FloatArray], Any], int]] = {
+    "LangChain, pool": (pool, 100_000),
+    "LangChain, InMemory": (in_memory, 500),
+    "LangChain, Qdrant local": (qdrant, 1_000),
+    "LlamaIndex, SimpleVectorStore": (simple, 500),
+}
+"""What is searched, and how many vectors it holds."""
 
 
 async def with_heartbeat(work: Awaitable[T]) -> tuple[T, float, float]:
@@ -60,58 +104,43 @@ async def with_heartbeat(work: Awaitable[T]) -> tuple[T, float, float]:
     return result, max(late), max(own)
 
 
-def measure(source: str, rows: int, *, calls: int = 200, dimension: int = 512) -> dict[str, Any]:
-    """Ask `calls` queries at once: how many answers were wrong, how long it took, and how long the loop stood still."""
-    retriever = _retriever(source, rows, dimension)
+def measure(retriever: Any, calls: int = 200) -> dict[str, float]:
+    """Ask so many queries at once: how many answers were wrong, how long it took, how long the loop stood still."""
     queries = [f"thing{a} and no thing{b}" for a, b in itertools.islice(itertools.permutations(range(50), 2), calls)]
-    expected = [[document.id for document in retriever.invoke(query)] for query in queries]
+    blocking, awaited = (
+        (retriever.retrieve, retriever.aretrieve)
+        if isinstance(retriever, LogicRetriever)
+        else (retriever.invoke, retriever.ainvoke)
+    )
 
-    async def ask() -> tuple[list[Any], dict[str, Any]]:
+    def ids(found: Any) -> list[str]:
+        return [one.metadata["lcse"]["id"] for one in found]
+
+    expected = [ids(blocking(query)) for query in queries]
+
+    async def ask() -> tuple[list[Any], dict[str, float]]:
         _, idle, _ = await with_heartbeat(asyncio.sleep(1.0))
         start = time.perf_counter()
-        answers, stall, own = await with_heartbeat(asyncio.gather(*map(retriever.ainvoke, queries)))
-        told = {"seconds": time.perf_counter() - start, "stall_ms": stall * 1e3, "loop_ms": own * 1e3}
-        return answers, {**told, "idle_stall_ms": idle * 1e3}
+        answers, stall, own = await with_heartbeat(asyncio.gather(*map(awaited, queries)))
+        seconds = time.perf_counter() - start
+        return answers, {"s": seconds, "stall ms": stall * 1e3, "loop ms": own * 1e3, "idle ms": idle * 1e3}
 
     gc.collect()
     gc.freeze()  # a collection of all that a program has imported stops every thread, whatever is measured
     answers, told = asyncio.run(ask())
     gc.unfreeze()
-    wrong = sum([d.id for d in found] != wanted for found, wanted in zip(answers, expected, strict=True))
+    wrong = sum(ids(found) != wanted for found, wanted in zip(answers, expected, strict=True))
     return {"wrong": wrong, **told}
-
-
-def _retriever(source: str, rows: int, dimension: int) -> LogicRetriever:
-    scorer = LogicScorer(ToyEncoder(dimension=dimension))
-    vectors = np.random.default_rng(0).standard_normal((rows, dimension)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    names = [str(row) for row in range(rows)]
-    if source == "pool":
-        return LogicRetriever(source=VectorPool(vectors, ids=names), scorer=scorer, k=10)
-    if source == "in-memory store":
-        store = InMemoryVectorStore(LcseEmbeddings(scorer))
-        for name, vector in zip(names, vectors.tolist(), strict=True):
-            store.store[name] = {"id": name, "vector": vector, "text": "", "metadata": {"path": f"{name}.jpg"}}
-        return LogicRetriever(source=store, k=10)
-    client = QdrantClient(":memory:")
-    client.create_collection("bench", models.VectorParams(size=dimension, distance=models.Distance.COSINE))
-    payloads = [{"page_content": "", "metadata": {"path": f"{name}.jpg"}} for name in names]
-    client.upload_collection("bench", vectors=vectors, payload=payloads)
-    return LogicRetriever(source=QdrantVectorStore(client, "bench", LcseEmbeddings(scorer)), k=10)
 
 
 def main() -> None:
     """Measure every source and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=200, help="searches asked at once")
-    calls = parser.parse_args().calls
-    print(f"{'source':<20} {'vectors':>8} {'wrong':>6} {'s':>7} {'stall ms':>9} {'loop ms':>8} {'idle ms':>8}")
-    for source, rows in SOURCES.items():
-        told = measure(source, rows, calls=calls)
-        print(
-            f"{source:<20} {rows:>8,} {told['wrong']:>6} {told['seconds']:>7.2f} {told['stall_ms']:>9.1f} "
-            f"{told['loop_ms']:>8.1f} {told['idle_stall_ms']:>8.1f}"
-        )
+    calls = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    for name, (make, rows) in SOURCES.items():
+        vectors = np.random.default_rng(0).standard_normal((rows, 512)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        told = measure(make(LogicScorer(ToyEncoder(dimension=512)), vectors), calls)
+        print(f"{name:<30} {rows:>7,}", *(f"{value:>8.1f} {what}" for what, value in told.items()), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,11 @@ photos = sorted(Path(sys.argv[1]).glob("*.jpg")) if len(sys.argv) > 1 else demo_
 documents = [ImageDocument(image_path=str(photo), metadata={"file_path": str(photo)}) for photo in photos]
 index = VectorStoreIndex.from_documents(documents, embed_model=LcseEmbedding())
 
-retriever = LogicRetriever.from_index(index, top_n=3)
-engine = RetrieverQueryEngine.from_args(
-    retriever, llm=MockLLM()
-)  # put your own model here: it answers from the results
+retriever = LogicRetriever.from_index(index, top_n=2)
+# Put your own model in the place of the mock: it answers from the results.
+engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
 
-for query in ("a cat but no laptop", "a cup and no person"):
+for query in ("a cat but no laptop", "a dog and no person"):
     print(query)
     for node in engine.query(query).source_nodes:
         told = node.metadata["lcse"]

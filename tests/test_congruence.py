@@ -30,6 +30,7 @@ QUERIES = {
     "BUT-NOT": "an umbrella but no person",
     "NEITHER": "neither cars nor people",
     "nested": "(dog AND NOT cat) OR (umbrella AND NOT person)",
+    "exclusive": "(dog AND NOT cat) OR (cat AND NOT dog)",
 }
 Answer = list[tuple[str, float]]
 

@@ -38,13 +38,12 @@ def node_of(result: Ranked, access: ImageAccess) -> BaseNode:
             logger.warning("point %s holds a damaged node, so its payload is shown instead: %s", result.id, error)
             payload = {key: value for key, value in payload.items() if not key.startswith("_node_")}
     stored = read_payload(payload)
-    text, metadata = stored.text, stored.metadata
-    hidden = [key for key, value in metadata.items() if holds_picture(value)]
-    picture = find_picture(metadata, text, access=access)
+    hidden = [key for key, value in stored.metadata.items() if holds_picture(value)]
+    picture = find_picture(stored.metadata, stored.text, access=access)
     return ImageNode(
         id_=str(result.id),
-        text="" if holds_picture(text) else text,
-        metadata=metadata,
+        text="" if holds_picture(stored.text) else stored.text,
+        metadata=stored.metadata,
         excluded_llm_metadata_keys=hidden,
         excluded_embed_metadata_keys=hidden,
         **_shown(None if picture is None else permitted(picture, access=access)),
@@ -81,12 +80,11 @@ def qdrant_filter(filters: MetadataFilters) -> models.Filter:
 
 
 def _condition(one: MetadataFilter, models: Any) -> Any:
-    key, value = one.key, one.value
-    values = value if isinstance(value, list) else [value]
+    value, values = one.value, one.value if isinstance(one.value, list) else [one.value]
     ranges = {FilterOperator.GT: "gt", FilterOperator.GTE: "gte", FilterOperator.LT: "lt", FilterOperator.LTE: "lte"}
 
     def field(**test: Any) -> Any:
-        return models.FieldCondition(key=key, **test)
+        return models.FieldCondition(key=one.key, **test)
 
     match one.operator:
         case FilterOperator.EQ if isinstance(value, float):
@@ -102,7 +100,7 @@ def _condition(one: MetadataFilter, models: Any) -> Any:
         case FilterOperator.TEXT_MATCH | FilterOperator.TEXT_MATCH_INSENSITIVE:
             return field(match=models.MatchText(text=str(value)))
         case FilterOperator.IS_EMPTY:
-            return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
+            return models.IsEmptyCondition(is_empty=models.PayloadField(key=one.key))
         case operator if operator in ranges:
             return field(range=models.Range(**{ranges[operator]: value}))
     raise InvalidOption(f"Qdrant has no counterpart of the filter operator {one.operator!r}")

@@ -75,9 +75,6 @@ class LcseEmbedding(CheckedOptions, MultiModalEmbedding):
     scorer: ScorerField = Field(
         default="starter", frozen=True, description="An encoder's name, an encoder, or a LogicScorer with one."
     )
-    pictures: bool = Field(
-        default=True, description="Embed a document whose metadata names a picture as that picture, not as a text."
-    )
     image_access: ImageAccess = Field(
         default=DEFAULT_ACCESS, frozen=True, description="Where pictures may be read from: a root, URLs or not, limits."
     )
@@ -106,14 +103,14 @@ class LcseEmbedding(CheckedOptions, MultiModalEmbedding):
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Sequence[BaseNode]:
         """Nodes with their embeddings, as a transformation gives them back; broken pictures are left out."""
-        places = [picture_of(node, self.image_access) if self.pictures else None for node in nodes]
+        places = [picture_of(node, self.image_access) for node in nodes]
         vectors = self._vectors(places, [node.get_content(MetadataMode.EMBED) for node in nodes])
         kept = []
         for node, vector in zip(nodes, vectors, strict=True):
             if isinstance(vector, ImageError):
                 logger.warning("node %s is left out: %s", node.node_id, vector)
                 continue
-            node.embedding = list(map(float, vector))
+            node.embedding = vector.tolist()
             kept.append(node)
         return kept
 
@@ -122,41 +119,37 @@ class LcseEmbedding(CheckedOptions, MultiModalEmbedding):
         return await asyncio.to_thread(self.__call__, nodes, **kwargs)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        return list(map(float, self._encoder.encode_texts([query])[0]))
+        vector: list[float] = self._encoder.encode_texts([query])[0].tolist()
+        return vector
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors = self._vectors([self._picture_named_by(text) if self.pictures else None for text in texts], texts)
-        for place, (vector, text) in enumerate(zip(vectors, texts, strict=True)):
+        vectors = self._vectors([self._picture_named_by(text) for text in texts], texts)
+        for place, vector in enumerate(vectors):
             if isinstance(vector, ImageError):
                 logger.warning("embedded as a text, not as the picture that it names: %s", vector)
-                vectors[place] = self._get_query_embedding(text)
-        return [list(map(float, vector)) for vector in vectors]
+                vectors[place] = self._encoder.encode_texts([texts[place]])[0]
+        return [vector.tolist() for vector in vectors]
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]
 
     def _get_image_embeddings(self, img_file_paths: Sequence[ImageType | ImageLocation]) -> list[list[float]]:
-        images = (
-            open_image(image.getvalue() if isinstance(image, BytesIO) else image, access=self.image_access)
-            for image in img_file_paths
-        )
+        given = (one.getvalue() if isinstance(one, BytesIO) else one for one in img_file_paths)
+        images = (open_image(one, access=self.image_access) for one in given)
         rows: list[list[float]] = self._encoder.encode_images(images, batch_size=self.embed_batch_size).tolist()
         return rows
 
     def _get_image_embedding(self, img_file_path: ImageType) -> list[float]:
         return self._get_image_embeddings([img_file_path])[0]
 
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return await asyncio.to_thread(self._get_query_embedding, query)
+
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_text_embeddings, texts)
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
         return await asyncio.to_thread(self._get_text_embedding, text)
-
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return await asyncio.to_thread(self._get_query_embedding, query)
-
-    async def _aget_image_embeddings(self, img_file_paths: list[ImageType]) -> list[list[float]]:
-        return await asyncio.to_thread(self._get_image_embeddings, img_file_paths)
 
     async def _aget_image_embedding(self, img_file_path: ImageType) -> list[float]:
         return await asyncio.to_thread(self._get_image_embedding, img_file_path)

@@ -21,16 +21,16 @@ __all__ = ["image_vectors", "packed", "picture_of", "stored_result"]
 
 def picture_of(node: BaseNode, access: ImageAccess) -> ImageLocation | None:
     """Where the picture of a node is, in its own fields or its metadata: the first place that can be read, if any."""
-    own: dict[str, Any] = {}
+    path: str | None = None
+    url: str | None = None
+    data: str | bytes | None = None
     if isinstance(node, ImageNode):
-        own = {"image_path": node.image_path, "image_url": node.image_url, "b64": node.image}
-    elif isinstance(node, Node) and node.image_resource is not None:
-        resource = node.image_resource
-        own = {"image_path": resource.path, "image_url": str(resource.url or ""), "b64": resource.data}
-    own = {key: value.decode("ascii", "replace") if key == "b64" and isinstance(value, bytes) else value
-           for key, value in own.items() if value}  # fmt: skip
-    named = {str(value) for value in own.values()}
-    others = {key: value for key, value in node.metadata.items() if str(value) not in named and key != METADATA_KEY}
+        path, url, data = node.image_path, node.image_url, node.image
+    elif isinstance(node, Node) and (resource := node.image_resource) is not None:
+        path, url, data = str(resource.path or ""), str(resource.url or ""), resource.data
+    inline = data.decode("ascii", "replace") if isinstance(data, bytes) else data
+    own = {key: value for key, value in {"image_path": path, "image_url": url, "b64": inline}.items() if value}
+    others = {k: v for k, v in node.metadata.items() if str(v) not in own.values() and k != METADATA_KEY}
     return find_picture({**others, **own}, access=access)
 
 
@@ -50,11 +50,12 @@ def image_vectors(
     found: dict[int, FloatArray | ImageError] = {}
     reading: dict[int, ImageLocation] = {}
     for i, (node, picture) in enumerate(zip(nodes, pictures, strict=True)):
-        own, known = (usable_vector(one, dimension) for one in (node.embedding, stored.get(node.node_id)))
+        vectors = (usable_vector(one, dimension) for one in (node.embedding, stored.get(node.node_id)))
+        vector = next((one for one in vectors if one is not None), None)
         if picture is None and not isinstance(node, ImageNode):
             found[i] = ImageError(f"node {node.node_id}", "has no picture")
-        elif own is not None or known is not None:
-            found[i] = own if own is not None else known  # type: ignore[assignment]
+        elif vector is not None:
+            found[i] = vector
         elif picture is not None:
             reading[i] = picture
         else:
@@ -70,10 +71,8 @@ def stored_result(node: BaseNode, vector: FloatArray | None, picture: ImageLocat
     return StoredResult(f"node {node.node_id}", vector, node.get_content(MetadataMode.EMBED), picture)
 
 
-def packed(node: BaseNode, score: float | None, told: ResultMetadata | None) -> NodeWithScore:
-    """A copy with a new score and the reason for it, which no model gets to see; without a reason the node itself."""
-    if told is None:
-        return NodeWithScore(node=node, score=score)
+def packed(node: BaseNode, score: float | None, told: ResultMetadata) -> NodeWithScore:
+    """A copy with a new score and the reason for it, which no model gets to see."""
     hidden = {
         name: [*dict.fromkeys([*getattr(node, name), METADATA_KEY])]
         for name in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -22,7 +21,7 @@ from lcse_plugins.errors import InvalidOption, QueryError
 from lcse_plugins.hosts.checked_options import CheckedOptions, OptionalCount
 from lcse_plugins.hosts.notices import Notices
 from lcse_plugins.hosts.reranking import OnMissing, rerank
-from lcse_plugins.hosts.result_metadata import ResultDescriber, fetched_by
+from lcse_plugins.hosts.result_metadata import Fetched, ResultDescriber, fetched_by
 from lcse_plugins.hosts.text_vectors import TextVectorCheck
 from lcse_plugins.images.cache import ImageVectorCache
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess
@@ -33,12 +32,12 @@ from llama_index_lcse.embedding import ScorerField
 from llama_index_lcse.nodes import image_vectors, packed, picture_of, stored_result
 from llama_index_lcse.two_ways import AWAITING, BLOCKING, VectorLookup, Way, run_blocking
 
-__all__ = ["VECTORS_OF_PICTURES", "LogicPostprocessor"]
+__all__ = ["LogicPostprocessor"]
 
 logger = logging.getLogger(__name__)
 dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]  # exported, but not explicitly
 
-VECTORS_OF_PICTURES = (
+ADVICE = (
     "embed the pictures: IngestionPipeline(transformations=[LcseEmbedding()]) does, and a MultiModalVectorStoreIndex "
     "with image_embed_model=LcseEmbedding()"
 )
@@ -117,7 +116,7 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         self._scorer = LogicScorer.of(self.scorer, mode=self.mode)
         self._cache = ImageVectorCache(self._scorer.encoder)
         if self.check_vectors:
-            self._check = TextVectorCheck(self._cache, access=self.image_access, advice=VECTORS_OF_PICTURES)
+            self._check = TextVectorCheck(self._cache, access=self.image_access, advice=ADVICE)
         return self
 
     @classmethod
@@ -130,74 +129,57 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         """The scorer in use, made of `scorer` and `mode`."""
         return self._scorer
 
-    @property
-    def image_cache(self) -> ImageVectorCache:
-        """Vectors of the pictures that were encoded here."""
-        return self._cache
-
-    @property
-    def text_vector_check(self) -> TextVectorCheck | None:
-        """What notices vectors of texts, unless that is switched off."""
-        return self._check
-
     def _get_prompt_modules(self) -> PromptMixinType:
-        prompted = _prompted(self._scorer.parser)
-        return {} if prompted is None else {"parser": prompted}
+        parser: Any = self._scorer.parser
+        while parser is not None and not isinstance(parser, PromptMixin):  # inside a caching or hybrid parser
+            parser = getattr(parser, "parser", None) or getattr(parser, "llm", None)
+        return {} if parser is None else {"parser": parser}
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return run_blocking(self.rerank(BLOCKING, nodes, query_bundle))
+        return run_blocking(self._rerank(BLOCKING, nodes, query_bundle))
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return await self.rerank(AWAITING, nodes, query_bundle)
+        return await self._rerank(AWAITING, nodes, query_bundle)
 
-    async def rerank(
+    async def _rerank(
         self,
         way: Way,
         nodes: Sequence[NodeWithScore],
         query_bundle: QueryBundle | None,
         encoded: EncodedQuery | None = None,
-        by_logic: Collection[str] | None = None,
+        fetched: Fetched | None = None,
         stores: Sequence[VectorLookup] = (),
     ) -> list[NodeWithScore]:
-        """The nodes in order; for a retriever, which knows more of the query and the nodes.
-
-        Args:
-            way: Whether to block.
-            nodes: What was retrieved.
-            query_bundle: What was asked for.
-            encoded: The query, if it has been encoded.
-            by_logic: Ids of those that were fetched by the query's logic; None for what they say of it themselves.
-            stores: Where they came from; the postprocessor's own `vector_store` goes before.
-        """
-        with self._reranking(nodes, query_bundle) as (text, returned):
+        """The nodes in order. A retriever has encoded the query, and knows how and where they were fetched."""
+        with self._announced(nodes, query_bundle) as (text, returned):
             if nodes:
                 asked = encoded or await way.encode(self._scorer, text)
-                stored = await self.stored_vectors(way, nodes, stores)
-                returned.extend(await way.run(self._ranked, nodes, stored, asked, by_logic))
+                stored = await self._stored_vectors(way, nodes, stores)
+                returned.extend(await way.run(self._ranked, nodes, stored, asked, fetched))
         return returned
 
-    async def stored_vectors(
+    async def _stored_vectors(
         self, way: Way, nodes: Sequence[NodeWithScore], stores: Sequence[VectorLookup]
     ) -> dict[str, Any] | None:
         """What stores hold for the nodes that carry no vector themselves; None if there is no store to ask."""
         found: dict[str, Any] = {}
         bare = list(dict.fromkeys(one.node_id for one in nodes if one.node.embedding is None))
         asked = stores if self.vector_store is None else [self.vector_store]
-        for store in asked:
+        for store in asked if bare else ():
             try:
                 found.update(await way.look_up(store, bare))
-            except (InvalidOption, NotImplementedError) as error:
+            except InvalidOption as error:
                 if store is self.vector_store:  # the user named it
                     raise
                 self._notices.warn("vectors cannot be read from the index, so pictures are encoded again: %s", error)
         return found if asked else None
 
     @contextmanager
-    def _reranking(
+    def _announced(
         self, nodes: Sequence[NodeWithScore], query_bundle: QueryBundle | None
     ) -> Iterator[tuple[str, list[NodeWithScore]]]:
         """The query's text and a list to fill, between the events that tell of a start and, come what may, an end."""
@@ -224,56 +206,39 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
         nodes: Sequence[NodeWithScore],
         stored: Mapping[str, Any] | None,
         encoded: EncodedQuery,
-        by_logic: Collection[str] | None,
+        fetched: Fetched | None,
     ) -> list[NodeWithScore]:
         bare = [retrieved.node for retrieved in nodes]
-        pictures = [picture_of(node, self.image_access) for node in bare]
-        is_picture = [
-            place is not None or isinstance(node, ImageNode) for place, node in zip(pictures, bare, strict=True)
-        ]
-        vectors, encoded_anew = image_vectors(
-            bare, pictures, cache=self._cache, access=self.image_access, stored=stored or {}
-        )
-        if encoded_anew and stored is None:
+        places = [picture_of(node, self.image_access) for node in bare]
+        pictures = {i for i, node in enumerate(bare) if places[i] is not None or isinstance(node, ImageNode)}
+        vectors, read = image_vectors(bare, places, cache=self._cache, access=self.image_access, stored=stored or {})
+        if read and stored is None:
             self._notices.warn(
                 "%d pictures were read and encoded, since the nodes came without vectors; those of the index are used "
                 "by LogicRetriever.from_index(index), or with vector_store=index.vector_store",
-                encoded_anew,
+                read,
             )
         outcome = rerank(
             encoded,
             range(len(nodes)),
             vectors,
-            is_picture=is_picture.__getitem__,
+            is_picture=pictures.__contains__,
             limit=self.top_n,
             min_truth=self.min_truth,
             on_missing=self.on_missing,
             keep_texts=self.keep_texts,
             check=self._check,
-            stored=lambda i, vector: stored_result(bare[i], vector, pictures[i]),
+            stored=lambda i, vector: stored_result(bare[i], vector, places[i]),
         )
-        if by_logic is None:
-            shown = [node for node, ranked in zip(bare, is_picture, strict=True) if ranked]
-            said = fetched_by([node.metadata for node in shown], encoded.parse.text)
-            by_logic = {node.node_id for node in shown} if said == "logic" else ()
-        by_words = ResultDescriber(outcome.ranking, fetched="words")
-        as_asked = ResultDescriber(outcome.ranking, fetched="logic")
-        told = [as_asked if node.node_id in by_logic else by_words for node in bare]
-        results: list[NodeWithScore] = []
+        by = fetched or fetched_by([bare[i].metadata for i in pictures], encoded.parse.text)
+        told = ResultDescriber(outcome.ranking, fetched=by)
+        results = []
         for result in outcome.ranking:
-            i = result.candidate.payload
-            results.append(packed(bare[i], result.score, told[i].ranked(result, bare[i].node_id)))
+            node = bare[result.candidate.payload]
+            results.append(packed(node, result.score, told.ranked(result, node.node_id)))
         for rest in outcome.unranked:
-            i, old = rest.found, nodes[rest.found].score
-            score = rest.score if rest.score is not None or old is None or not math.isfinite(old) else old
-            results.append(
-                packed(bare[i], score, told[i].missing(rest.fault, bare[i].node_id) if is_picture[i] else None)
-            )
+            node, score = bare[rest.found], rest.score if outcome.ranking else nodes[rest.found].score
+            is_text = rest.found not in pictures  # and stays the same text to whatever fuses results by their hash
+            kept = NodeWithScore(node=node, score=score)
+            results.append(kept if is_text else packed(node, score, told.missing(rest.fault, node.node_id)))
         return results
-
-
-def _prompted(parser: Any) -> PromptMixin | None:
-    """The parser whose prompts can be changed: itself, or the one that a caching or hybrid parser asks."""
-    if parser is None or isinstance(parser, PromptMixin):
-        return parser
-    return _prompted(getattr(parser, "parser", None) or getattr(parser, "llm", None))

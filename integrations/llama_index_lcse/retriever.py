@@ -27,14 +27,15 @@ from lcse_plugins.hosts.notices import Notices
 from lcse_plugins.hosts.reranking import usable_vector
 from lcse_plugins.hosts.result_metadata import ResultDescriber
 from lcse_plugins.scorer import LogicScorer
-from lcse_plugins.scoring.arguments import check_limits
+from lcse_plugins.scoring.arguments import check_choice, check_count
 from lcse_plugins.scoring.config import Mode
+from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Ranking
 from llama_index_lcse.database import node_of, qdrant_filter
 from llama_index_lcse.embedding import EmbeddingEncoder, LcseEmbedding, embedding_name
 from llama_index_lcse.nodes import packed, picture_of, stored_result
 from llama_index_lcse.postprocessor import LogicPostprocessor
-from llama_index_lcse.two_ways import AWAITING, BLOCKING, Way, run_blocking
+from llama_index_lcse.two_ways import AWAITING, BLOCKING, Way, only_computes, run_blocking
 
 __all__ = ["CandidateSearch", "LogicRetriever"]
 
@@ -45,8 +46,6 @@ CandidateSearch: TypeAlias = Literal["auto", "logic", "words"]
 
 SAME_PICTURE = 0.99
 """A stored vector with a cosine above this to that of its picture was made by the same encoder."""
-
-_Nodes: TypeAlias = list[NodeWithScore]
 
 
 class LogicRetriever(BaseRetriever):
@@ -93,25 +92,25 @@ class LogicRetriever(BaseRetriever):
         callback_manager: CallbackManager | None = None,
         **ranking: Any,
     ) -> None:
-        if candidates not in get_args(CandidateSearch):
-            raise InvalidOption(f"candidates is one of {', '.join(get_args(CandidateSearch))}, not {candidates!r}")
-        check_limits(top_n, min_truth, name="top_n")
+        check_choice("candidates", candidates, get_args(CandidateSearch))
         super().__init__(callback_manager=callback_manager)
         self.source, self.candidates = source, candidates
         self._notices = Notices(logger)
-        self._queries: DatabaseQueries | None = None
-        self._leaves: list[_VectorSearch] = []
+        self._database: DatabaseQueries | None = None
+        inner: list[BaseRetriever] = []
         if isinstance(source, BaseRetriever):
             if filters is not None or search_options:
                 raise InvalidOption("a retriever has its own filters: index.as_retriever(filters=…), or from_index")
-            self._leaves = _vector_searches(source)
-            scorer = _scorer_of(self._leaves) if scorer is None else scorer
+            inner = [*_vector_searches(source)]
+            scorer = _scorer_of(inner) if scorer is None else scorer
         else:
-            self._queries, options = _database(source, scorer, mode, filters, search_options or {})
-            self._arguments = {**options, "limit": top_n, "min_truth": min_truth}
-            scorer, mode = self._queries.scorer or scorer or "starter", None
+            self._database = _database(source, scorer, mode)
+            known: dict[str, Any] = {"limit": top_n, "min_truth": min_truth}
+            known.update({} if filters is None else {"query_filter": qdrant_filter(filters)})
+            self._arguments = {**_checked(search_options or {}, self._database, known), **known}
+            scorer, mode = self._database.scorer or scorer or "starter", None
         self.postprocessor = LogicPostprocessor(scorer=scorer, mode=mode, top_n=top_n, min_truth=min_truth, **ranking)
-        depth = min((leaf.depth for leaf in self._leaves), default=top_n)
+        depth = min((search.similarity_top_k for search in inner), default=top_n)  # type: ignore[attr-defined]
         if depth < top_n:
             self._notices.warn(
                 "top_n is %d, but the retriever fetches %d candidates a search; use "
@@ -119,6 +118,9 @@ class LogicRetriever(BaseRetriever):
                 top_n,
                 depth,
             )
+        if candidates == "logic" and isinstance(source, BaseRetriever):
+            inner = inner or [source]
+        self._searches = [_VectorSearch(search, self._fits(search)) for search in inner]
 
     @classmethod
     def from_index(
@@ -137,7 +139,7 @@ class LogicRetriever(BaseRetriever):
         """
         if not isinstance(index, VectorStoreIndex):
             raise InvalidOption(f"from_index takes a VectorStoreIndex, not {type(index).__name__}")
-        check_limits(top_n, None, name="top_n")
+        check_count("top_n", top_n)
         depth = {"similarity_top_k": similarity_top_k or max(100, 10 * top_n)}
         if isinstance(index, MultiModalVectorStoreIndex):
             depth = {"similarity_top_k": top_n, "image_similarity_top_k": depth["similarity_top_k"]}
@@ -148,73 +150,58 @@ class LogicRetriever(BaseRetriever):
         return {**inner, **self.postprocessor._get_prompt_modules()}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if self._queries is not None:
-            return self._points(self._queries.ask(query_bundle.query_str, self._arguments))
-        return run_blocking(self._found(BLOCKING, query_bundle))
+        if self._database is not None:
+            return self._points(self._database.ask(query_bundle.query_str, self._arguments))
+        encoded = self.postprocessor.logic_scorer.encode(query_bundle.query_str)
+        return run_blocking(self._found(BLOCKING, query_bundle, encoded))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if self._queries is not None:
-            ranking = await self._queries.aask(query_bundle.query_str, self._arguments)
+        if self._database is not None:
+            ranking = await self._database.aask(query_bundle.query_str, self._arguments)
             return await asyncio.to_thread(self._points, ranking)
-        return await self._found(AWAITING, query_bundle)
+        encoded = await self.postprocessor.logic_scorer.aencode(query_bundle.query_str)
+        searched: list[Any] = [search.retriever for search in self._searches]
+        if all(map(only_computes, searched or [self.source])):
+            return await asyncio.to_thread(run_blocking, self._found(BLOCKING, query_bundle, encoded))
+        return await self._found(AWAITING, query_bundle, encoded)
 
-    async def _found(self, way: Way, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """By words unless all of the source is searched by logic, then by logic what fits; ranked together."""
+    async def _found(self, way: Way, query_bundle: QueryBundle, encoded: EncodedQuery) -> list[NodeWithScore]:
+        """By words, unless all of the source is searched by logic; then by logic what fits; ranked together."""
         post, source = self.postprocessor, self.source
         assert isinstance(source, BaseRetriever)
-        encoded = await way.encode(post.logic_scorer, query_bundle.query_str)
-        whole = len(self._leaves) == 1 and self._leaves[0].retriever is source
-        fits = self.candidates == "auto" and whole and self._leaves[0].fits(self._encoder) is True
-        words = [] if fits or self.candidates == "logic" else [(source, replace(query_bundle))]
-        by_words = await way.retrieve(words)
-        found = _distinct(by_words)
-        known = [await post.stored_vectors(way, found, leaf.stores) for leaf in self._unknown()]
-        fitting = await way.run(self._fitting, found, known)
-        vectors = [vector.tolist() for vector in encoded.plan.search_vectors if vector.any()] if fitting else []
+        all_fits = [search.retriever for search in self._searches if search.fits] == [source]
+        by_words = await way.retrieve([] if all_fits else [(source, replace(query_bundle, embedding=None))])
+        for search in self._searches:
+            if search.fits is None:
+                nodes = _distinct(by_words)
+                stored = await post._stored_vectors(way, nodes, search.stores)
+                search.fits = await way.run(self._compare, nodes, stored or {})
+        fitting = [search for search in self._searches if search.fits]
+        if not fitting and any(by_words) and self.candidates == "auto":
+            self._tell_misfit()
+        vectors = encoded.plan.search_vectors.tolist() if fitting else []
         by_logic = await way.retrieve(
-            [(leaf.by_embedding(), replace(query_bundle, embedding=vector)) for leaf in fitting for vector in vectors]
+            [(search.retriever, replace(query_bundle, embedding=vector)) for search in fitting for vector in vectors]
         )
-        texts = await way.retrieve([(half, query_bundle) for leaf in fitting for half in leaf.texts()])
-        ids = {one.node_id for nodes in by_logic for one in nodes} if fitting else None
-        nodes = _distinct([*by_logic, *by_words, *texts])
-        return await post.rerank(
-            way, nodes, query_bundle, encoded, ids, [s for leaf in self._leaves for s in leaf.stores]
-        )
+        stores = [store for search in self._searches for store in search.stores]
+        nodes = _distinct([*by_logic, *by_words])
+        return await post._rerank(way, nodes, query_bundle, encoded, "logic" if fitting else None, stores)
 
-    def _unknown(self) -> list[_VectorSearch]:
-        """Searches of which only their vectors can tell whether they fit."""
-        return [leaf for leaf in self._leaves if self.candidates == "auto" and leaf.fits(self._encoder) is None]
+    def _fits(self, search: BaseRetriever) -> bool | None:
+        """Whether an index holds vectors of the scorer's encoder; None if only a look at them can tell."""
+        if self.candidates != "auto":
+            return self.candidates == "logic"
+        return embedding_name(getattr(search, "_embed_model", None)) == self._encoder.encoder_id or None
 
-    def _fitting(self, by_words: _Nodes, known: Sequence[Mapping[str, Any] | None]) -> list[_VectorSearch]:
-        """The searches to be made by logic; the log tells once why there is none."""
-        if self.candidates == "words":
-            return []
-        if self.candidates == "logic":
-            return self._leaves or [_VectorSearch(self.source)]  # type: ignore[arg-type]
-        for leaf, stored in zip(self._unknown(), known, strict=True):
-            leaf.verdict = self._compare(by_words, stored or {})
-        fitting = [leaf for leaf in self._leaves if leaf.fits(self._encoder)]
-        if not fitting and by_words:
-            made_with = ", ".join(sorted({embedding_name(leaf.model) for leaf in self._leaves})) or "unknown vectors"
-            self._notices.warn(
-                "candidates are fetched by the words of the query, which favours what it excludes: %s searches %s, and "
-                "the scorer's encoder is %s. Build the index with embed_model=LcseEmbedding(…) of that encoder, pass "
-                "scorer=EmbeddingEncoder(…) of the index's embedding, or candidates='logic' if you know that they fit",
-                type(self.source).__name__,
-                made_with,
-                self._encoder.encoder_id,
-            )
-        return fitting
-
-    def _compare(self, nodes: _Nodes, stored: Mapping[str, Any]) -> bool | None:
+    def _compare(self, nodes: Sequence[NodeWithScore], stored: Mapping[str, Any]) -> bool | None:
         """Whether stored vectors are those of the pictures by the scorer's encoder; None if none can be compared."""
-        post = self.postprocessor
-        places = {one.node_id: place for one in nodes if (place := picture_of(one.node, post.image_access)) is not None}
+        access = self.postprocessor.image_access
+        places = {one.node_id: place for one in nodes if (place := picture_of(one.node, access)) is not None}
         known = {key: usable_vector(stored.get(key), self._encoder.dimension) for key in places if key in stored}
         if known and all(vector is None for vector in known.values()):
             return False
         compared = {key: vector for key, vector in list(known.items())[:3] if vector is not None}
-        made = post.image_cache.vectors_at([places[key] for key in compared], access=post.image_access)
+        made = self.postprocessor._cache.vectors_at([places[key] for key in compared], access=access)
         cosines = [
             float(vector @ own / (vector @ vector) ** 0.5)
             for vector, own in zip(compared.values(), made, strict=True)
@@ -222,142 +209,113 @@ class LogicRetriever(BaseRetriever):
         ]
         return all(cosine > SAME_PICTURE for cosine in cosines) if cosines else None
 
+    def _tell_misfit(self) -> None:
+        models = {embedding_name(getattr(search.retriever, "_embed_model", None)) for search in self._searches}
+        self._notices.warn(
+            "candidates are fetched by the words of the query, which favours what it excludes: %s searches vectors "
+            "of %s, and the scorer's encoder is %s. Build the index with embed_model=LcseEmbedding(…) of that encoder, "
+            "pass scorer=EmbeddingEncoder(…) of the index's embedding, or candidates='logic' if you know that they fit",
+            type(self.source).__name__,
+            ", ".join(sorted(models)) or "an unknown model",
+            self._encoder.encoder_id,
+        )
+
     @property
     def _encoder(self) -> Encoder:
         return self.postprocessor.logic_scorer.encoder
 
     def _points(self, ranking: Ranking) -> list[NodeWithScore]:
         """The nodes of a database's ranking, without those whose vectors are of texts."""
-        access, check = self.postprocessor.image_access, self.postprocessor.text_vector_check
-        nodes = [node_of(result, access) for result in ranking]
+        access, check = self.postprocessor.image_access, self.postprocessor._check
+        found = [(node_of(result, access), result) for result in ranking]
         wrong: Sequence[int] = ()
-        if check is not None and self._queries is not None and self._queries.scorer is not None:
-            pairs = zip(nodes, ranking, strict=True)
+        if check is not None and self._database is not None and self._database.scorer is not None:
             wrong = check.find_text_vectors(
-                [stored_result(node, result.candidate.vector, picture_of(node, access)) for node, result in pairs]
+                [stored_result(node, result.candidate.vector, picture_of(node, access)) for node, result in found]
             )
         describe = ResultDescriber(ranking, fetched="logic")
         return [
             packed(node, result.score, describe.ranked(result, str(result.id)))
-            for place, (node, result) in enumerate(zip(nodes, ranking, strict=True))
+            for place, (node, result) in enumerate(found)
             if place not in wrong
         ]
 
 
 @dataclass
 class _VectorSearch:
-    """A retriever that searches one vector index, and what is known of the vectors in it."""
+    """A retriever that can be given a vector; `fits` tells whether its index holds vectors of the scorer's encoder."""
 
     retriever: BaseRetriever
-    verdict: bool | None = None
-
-    @property
-    def model(self) -> Any:
-        """The embedding that the index is searched with."""
-        return getattr(self.retriever, "_image_embed_model", getattr(self.retriever, "_embed_model", None))
+    fits: bool | None
 
     @property
     def stores(self) -> list[BasePydanticVectorStore]:
         """The store that holds the vectors, if it is known."""
-        store = getattr(self.retriever, "_image_vector_store", getattr(self.retriever, "_vector_store", None))
+        store = getattr(self.retriever, "_vector_store", None)
         return [store] if isinstance(store, BasePydanticVectorStore) else []
 
-    @property
-    def depth(self) -> int:
-        images: int | None = getattr(self.retriever, "image_similarity_top_k", None)
-        return images or self.retriever.similarity_top_k  # type: ignore[attr-defined]
 
-    def fits(self, encoder: Encoder) -> bool | None:
-        """Whether the index holds vectors of an encoder; None if only a look at them can tell."""
-        if self.verdict is None and embedding_name(self.model) == encoder.encoder_id:
-            self.verdict = True
-        return self.verdict
-
-    def by_embedding(self) -> BaseRetriever:
-        """A retriever that searches with the embedding of a query bundle."""
-        return _Half(self.retriever) if isinstance(self.retriever, MultiModalVectorIndexRetriever) else self.retriever
-
-    def texts(self) -> list[BaseRetriever]:
-        """The text half of a multi-modal index, searched by words."""
-        whole = self.retriever
-        return [_Half(whole, texts=True)] if isinstance(whole, MultiModalVectorIndexRetriever) else []
-
-
-class _Half(BaseRetriever):
-    """One half of a multi-modal retriever: texts by words, or images with a given embedding, which it would replace."""
-
-    def __init__(self, whole: MultiModalVectorIndexRetriever, *, texts: bool = False) -> None:
-        super().__init__(callback_manager=whole.callback_manager)
-        self.whole, self.of_texts = whole, texts
-
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if self.of_texts:
-            return self.whole.text_retrieve(replace(query_bundle, embedding=None))
-        empty = self.whole._index.is_image_vector_store_empty
-        return [] if empty else self.whole._get_nodes_with_embeddings(query_bundle, *self._searched())
-
-    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if self.of_texts:
-            return await self.whole.atext_retrieve(replace(query_bundle, embedding=None))
-        empty = self.whole._index.is_image_vector_store_empty
-        return [] if empty else await self.whole._aget_nodes_with_embeddings(query_bundle, *self._searched())
-
-    def _searched(self) -> tuple[int, BasePydanticVectorStore]:
-        return self.whole.image_similarity_top_k, self.whole._image_vector_store
-
-
-def _vector_searches(retriever: BaseRetriever) -> list[_VectorSearch]:
+def _vector_searches(retriever: BaseRetriever) -> list[VectorIndexRetriever]:
     """The searches in vector indexes that a retriever is made of."""
     match retriever:
-        case MultiModalVectorIndexRetriever():
-            return [_VectorSearch(retriever)]
+        case MultiModalVectorIndexRetriever() if not retriever._index.is_image_vector_store_empty:
+            return [_image_search(retriever)]
         case VectorIndexRetriever() if retriever._needs_embedding():
-            return [_VectorSearch(retriever)]
+            return [retriever]
         case QueryFusionRetriever():
             return [search for inner in retriever._retrievers for search in _vector_searches(inner)]
     return []
 
 
-def _scorer_of(leaves: Sequence[_VectorSearch]) -> LogicScorer | Encoder | str:
+def _image_search(whole: MultiModalVectorIndexRetriever) -> VectorIndexRetriever:
+    """The search for images of a multi-modal retriever, which itself replaces an embedding that it is given."""
+    search = VectorIndexRetriever(
+        whole._index,
+        similarity_top_k=whole.image_similarity_top_k,
+        embed_model=whole._image_embed_model,
+        filters=whole._filters,
+        node_ids=whole._node_ids,
+        doc_ids=whole._doc_ids,
+        callback_manager=whole.callback_manager,
+        vector_store_kwargs=whole._kwargs,
+    )
+    search._vector_store = whole._image_vector_store
+    return search
+
+
+def _scorer_of(searches: Sequence[Any]) -> LogicScorer | Encoder | str:
     """The scorer of the embedding that an index was made with."""
-    for leaf in leaves:
-        if isinstance(leaf.model, LcseEmbedding):
-            return leaf.model.scorer
-        if isinstance(leaf.model, MultiModalEmbedding):
-            return EmbeddingEncoder(leaf.model)
+    for model in (search._embed_model for search in searches):
+        if isinstance(model, LcseEmbedding):
+            return model.scorer
+        if isinstance(model, MultiModalEmbedding):
+            return EmbeddingEncoder(model)
     return "starter"
 
 
-def _database(
-    search: LogicQueries,
-    scorer: LogicScorer | Encoder | str | None,
-    mode: Mode | None,
-    filters: MetadataFilters | None,
-    options: Mapping[str, Any],
-) -> tuple[DatabaseQueries, dict[str, Any]]:
-    """The search, and more arguments of its queries."""
-    if not isinstance(search, LogicQueries):
+def _database(source: LogicQueries, scorer: LogicScorer | Encoder | str | None, mode: Mode | None) -> DatabaseQueries:
+    if not isinstance(source, LogicQueries):
         raise InvalidOption(
             "a source is a retriever, such as index.as_retriever(similarity_top_k=100), or a LogicSearch, "
-            f"not {type(search).__name__}; LogicRetriever.from_index takes an index"
+            f"not {type(source).__name__}; LogicRetriever.from_index takes an index"
         )
-    queries = DatabaseQueries(search, blocking="retrieve", awaited="aretrieve")
-    if queries.scorer is not None and (mode or (scorer is not None and scorer is not queries.scorer)):
+    database = DatabaseQueries(source, blocking="retrieve", awaited="aretrieve")
+    if database.scorer is not None and (mode or (scorer is not None and scorer is not database.scorer)):
         raise InvalidOption("the search scores: give scorer= and mode= to it, LogicSearch(client, name, scorer)")
-    for name in ("limit", "min_truth"):
-        if name in options:
-            raise InvalidOption(f"{name} is not a search option; use {'top_n' if name == 'limit' else name}= instead")
-    unknown = [] if queries.options is None else sorted(set(options) - queries.options)
+    return database
+
+
+def _checked(options: Mapping[str, Any], database: DatabaseQueries, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Search options that the search takes, and that are not given by top_n=, min_truth= or filters=."""
+    if twice := sorted(set(options) & set(given)):
+        raise InvalidOption(f"{', '.join(twice)} cannot be a search option; use top_n=, min_truth= and filters=")
+    unknown = [] if database.options is None else sorted(set(options) - database.options)
     if unknown:
-        raise InvalidOption(f"the search does not take {', '.join(unknown)}; it takes {', '.join(queries.named)}")
-    if filters is None:
-        return queries, dict(options)
-    if options.get("query_filter") is not None:
-        raise InvalidOption("filters and search_options['query_filter'] are two filters; give one")
-    return queries, {**options, "query_filter": qdrant_filter(filters)}
+        raise InvalidOption(f"the search does not take {', '.join(unknown)}; it takes {', '.join(database.named)}")
+    return options
 
 
-def _distinct(found: Sequence[_Nodes]) -> list[NodeWithScore]:
+def _distinct(found: Sequence[Sequence[NodeWithScore]]) -> list[NodeWithScore]:
     kept: dict[str, NodeWithScore] = {}
     for retrieved in chain.from_iterable(found):
         kept.setdefault(retrieved.node_id, retrieved)

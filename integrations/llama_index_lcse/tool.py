@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.types import ContentBlock, ImageBlock, TextBlock
-from llama_index.core.bridge.pydantic import BaseModel, Field, create_model
-from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.tools.types import AsyncBaseTool, ToolMetadata, ToolOutput
+from llama_index.core.bridge.pydantic import Field, create_model
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.tools import FunctionTool, ToolOutput
 
-from lcse_plugins.errors import ImageError, InvalidOption, LcseError
+from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.hosts.pictures import picture_to_send
 from lcse_plugins.hosts.result_metadata import read_result_metadata
 from lcse_plugins.hosts.search_tool import MAX_RESULTS, TOOL_DESCRIPTION, heading, nothing_found, result_line
@@ -18,7 +20,6 @@ from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLoca
 from lcse_plugins.images.thumbnails import SMALLEST_SIDE
 from lcse_plugins.scoring.arguments import check_count, is_whole
 from llama_index_lcse.nodes import picture_of
-from llama_index_lcse.two_ways import AWAITING, BLOCKING, Way, run_blocking
 
 __all__ = ["logic_search_tool"]
 
@@ -32,13 +33,13 @@ def logic_search_tool(
     max_side: int = 768,
     max_bytes: int = 1_500_000,
     image_access: ImageAccess = DEFAULT_ACCESS,
-) -> AsyncBaseTool:
+) -> FunctionTool:
     """A tool for agents: a query in, texts and pictures out as content blocks, the nodes as `raw_output`.
 
         >>> agent = FunctionAgent(tools=[logic_search_tool(LogicRetriever.from_index(index, top_n=5))], llm=llm)
 
-    The query reaches the retriever as the model wrote it, which `RetrieverTool` does not do. What goes wrong comes back
-    as an output with `is_error` that says what to do. A picture of 768 pixels costs a hosted model about 800 tokens.
+    The query reaches the retriever as the model wrote it, which `RetrieverTool` does not do. Errors say what to do;
+    agents pass them on to the model. A picture of 768 pixels costs a hosted model about 800 tokens.
 
     Args:
         retriever: A `LogicRetriever`, or any other; a call returns at most what it finds.
@@ -59,68 +60,45 @@ def logic_search_tool(
     check_count("max_bytes", max_bytes)
     if not is_whole(max_side) or max_side < SMALLEST_SIDE:
         raise InvalidOption(f"max_side is at least {SMALLEST_SIDE} pixels, not {max_side!r}")
+    show = _Answer(name, image_access, max_side, max_bytes if pictures else 0).show
+
+    def search(query: str, k: int | None = None) -> ToolOutput:
+        _check_number(k)
+        return show(query, retriever.retrieve(query)[: k or MAX_RESULTS])
+
+    async def asearch(query: str, k: int | None = None) -> ToolOutput:
+        _check_number(k)
+        return await asyncio.to_thread(show, query, (await retriever.aretrieve(query))[: k or MAX_RESULTS])
+
     asked = Field(description='What the pictures must show and must not show, such as "a street without cars".')
     count = Field(default=None, ge=1, le=MAX_RESULTS, description="How many pictures to return.")
-    schema = create_model("SearchPictures", query=(str, asked), k=(int | None, count))
-    about = ToolMetadata(description=description, name=name, fn_schema=schema)
-    return _SearchTool(retriever, about, max_bytes if pictures else 0, max_side, image_access)
+    schema: Any = create_model("SearchPictures", query=(str, asked), k=(int | None, count))
+    return FunctionTool.from_defaults(
+        search, name, description, fn_schema=schema, async_fn=asearch, callback=lambda made: made
+    )
 
 
-class _SearchTool(AsyncBaseTool):
-    """Asks the retriever and shows what it found."""
+def _check_number(k: int | None) -> None:
+    if k is not None and (not is_whole(k) or not 1 <= k <= MAX_RESULTS):
+        raise InvalidOption(f"k is a whole number from 1 to {MAX_RESULTS}, not {k!r}")
 
-    def __init__(
-        self, retriever: BaseRetriever, metadata: ToolMetadata, max_bytes: int, max_side: int, access: ImageAccess
-    ) -> None:
-        self._retriever = retriever
-        self._metadata = metadata
-        self._max_bytes, self._max_side, self._access = max_bytes, max_side, access
 
-    @property
-    def metadata(self) -> ToolMetadata:
-        """Name, description and arguments."""
-        return self._metadata
+@dataclass(frozen=True)
+class _Answer:
+    """How what was found is shown to a model; `max_bytes` of 0 sends no pictures."""
 
-    def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """The pictures for `query`, at most `k`."""
-        return run_blocking(self._answer(BLOCKING, args, kwargs))
+    name: str
+    access: ImageAccess
+    max_side: int
+    max_bytes: int
 
-    async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """As `call`, off the event loop."""
-        return await self._answer(AWAITING, args, kwargs)
-
-    async def _answer(self, way: Way, args: tuple[Any, ...], given: dict[str, Any]) -> ToolOutput:
-        name = self._metadata.get_name()
-        try:
-            query, k = self._arguments(args, given)
-            (nodes,) = await way.retrieve([(self._retriever, QueryBundle(query))])
-            blocks = await way.run(self._blocks, query, nodes[:k])
-        except LcseError as error:
-            said = f"The search failed: {error}"
-            return ToolOutput(
-                tool_name=name, content=said, raw_input=given, raw_output=[], is_error=True, exception=error
-            )
-        return ToolOutput(tool_name=name, blocks=blocks, raw_input=given, raw_output=nodes[:k])
-
-    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, int]:
-        schema = self._metadata.fn_schema
-        assert schema is not None
-        named = {**dict(zip(schema.model_fields, args, strict=False)), **kwargs}
-        unknown = sorted(set(named) - set(schema.model_fields))
-        if unknown or len(args) > len(schema.model_fields):
-            raise InvalidOption(f"the search takes query and k, not {', '.join(unknown) or f'{len(args)} arguments'}")
-        try:
-            checked: BaseModel = schema(**named)
-        except ValueError as error:
-            raise InvalidOption(f"pass query, a text, and k from 1 to {MAX_RESULTS}: {error}") from error
-        return checked.query, checked.k or MAX_RESULTS  # type: ignore[attr-defined]  # the model is made above
-
-    def _blocks(self, query: str, nodes: list[NodeWithScore]) -> list[ContentBlock]:
+    def show(self, query: str, nodes: list[NodeWithScore]) -> ToolOutput:
+        """How the query was read, then each node's reason and picture."""
         told = [read_result_metadata(node.metadata) for node in nodes]
         blocks: list[ContentBlock] = [TextBlock(text=heading(query, told) if nodes else nothing_found(query))]
-        left = self._max_bytes
+        left = self.max_bytes
         for place, (node, why) in enumerate(zip(nodes, told, strict=True)):
-            location = picture_of(node.node, self._access)
+            location = picture_of(node.node, self.access)
             picture, fault = self._picture(location, left // (len(nodes) - place))
             named = location if isinstance(location, str) and not location.startswith("data:") else ""
             title = node.node.get_content() or named or node.node_id
@@ -128,16 +106,16 @@ class _SearchTool(AsyncBaseTool):
             if picture is not None:
                 left -= len(picture)
                 blocks.append(ImageBlock(image=picture, image_mimetype="image/jpeg"))
-        return blocks
+        return ToolOutput(tool_name=self.name, blocks=blocks, raw_input={"query": query}, raw_output=nodes)
 
     def _picture(self, location: ImageLocation | None, share: int) -> tuple[bytes | None, str]:
         """A small JPEG of at most `share` bytes, or why there is none."""
-        if not self._max_bytes:
+        if not self.max_bytes:
             return None, ""
         if location is None:
             return None, "it has no picture"
         try:
-            small = picture_to_send(location, access=self._access, max_side=self._max_side, max_bytes=share)
+            small = picture_to_send(location, access=self.access, max_side=self.max_side, max_bytes=share)
         except ImageError as error:
             return None, f"its picture cannot be shown: {error.reason}"
         return small, "" if small is not None else "its picture is left out, the message is full"

@@ -13,7 +13,7 @@ from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import EncoderError, InvalidOption
 from lcse_plugins.images.reading import load_image
-from lcse_plugins.scoring.arguments import check_count, pictures_of, texts_of
+from lcse_plugins.scoring.arguments import pictures_of, texts_of
 from lcse_plugins.scoring.calibration import CLIP_PRESET, SIGLIP2_PRESET, Calibration
 
 __all__ = ["CalibrationChoice", "EmbeddingEncoderBase"]
@@ -28,13 +28,12 @@ class EmbeddingEncoderBase(ABC):
     """An `Encoder` over an embedding model of some name; a host says how the model is asked."""
 
     def __init__(self, name: str, *, calibration: CalibrationChoice = "clip", batch_size: int = 16) -> None:
-        check_count("batch_size", batch_size)
         chosen = _PRESETS.get(calibration) if isinstance(calibration, str) else calibration
         if not isinstance(chosen, Calibration):
             raise InvalidOption(f"calibration is 'clip', 'siglip2' or a Calibration, not {calibration!r:.80}")
         chosen.check(name)
         self._name, self._calibration, self._batch_size = name, chosen, batch_size
-        self._dimension: int | None = None
+        self._dimension = 0
 
     @property
     def encoder_id(self) -> str:
@@ -44,9 +43,8 @@ class EmbeddingEncoderBase(ABC):
     @property
     def dimension(self) -> int:
         """Length of the vectors; the model is asked once."""
-        if self._dimension is None:
+        if not self._dimension:
             self.encode_texts(["a photo"])
-        assert self._dimension is not None
         return self._dimension
 
     @property
@@ -77,7 +75,7 @@ class EmbeddingEncoderBase(ABC):
 
     def _rows(self, vectors: Any, count: int) -> FloatArray:
         if count == 0:
-            return np.empty((0, self._dimension or 0), dtype=np.float32)
+            return np.empty((0, self._dimension), dtype=np.float32)
         try:
             rows = np.asarray(vectors, dtype=np.float64).reshape(count, self._dimension or -1)
         except (ValueError, TypeError) as error:

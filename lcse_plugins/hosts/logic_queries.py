@@ -16,16 +16,16 @@ __all__ = ["DatabaseQueries", "LogicQueries", "is_refusal", "keywords"]
 
 @runtime_checkable
 class LogicQueries(Protocol):
-    """A collection that answers logical queries; `query` may be a coroutine function.
+    """A collection that answers logical queries.
 
     If it has a `scorer`, whose encoder made the vectors, hosts can tell vectors of texts from those of pictures.
     """
 
     @property
     def query(self) -> Callable[..., Any]:
-        """`query(text, *, limit, query_filter, candidates, exact, min_truth, …)` → hits with a `ranking`.
+        """`query(text, *, limit, query_filter, candidates, exact, min_truth, …)`, which may be a coroutine function.
 
-        The ranking's candidates carry vectors and payloads.
+        It gives hits with a `ranking`, whose candidates carry vectors and payloads.
         """
         ...
 
@@ -37,7 +37,6 @@ class DatabaseQueries:
         if not isinstance(search, LogicQueries):
             raise InvalidOption(f"a search has a method `query`, which {type(search).__name__} has not")
         self._query = search.query
-        self._native = iscoroutinefunction(search.query)
         self._blocking, self._awaited = blocking, awaited
         self.named, open_ended = keywords(search.query)
         self.options = None if open_ended else frozenset(self.named)  # None: a query may be given any argument
@@ -45,7 +44,7 @@ class DatabaseQueries:
 
     def ask(self, text: str, arguments: dict[str, Any]) -> Ranking:
         """The ranking of a query; InvalidOption if the collection can only be awaited."""
-        if self._native:
+        if iscoroutinefunction(self._query):
             raise InvalidOption(
                 f"an asynchronous search answers `{self._awaited}` only; pass a LogicSearch to use `{self._blocking}`"
             )
@@ -54,7 +53,7 @@ class DatabaseQueries:
 
     async def aask(self, text: str, arguments: dict[str, Any]) -> Ranking:
         """The ranking of a query; awaited when the query is a coroutine function, else found in a thread."""
-        if not self._native:
+        if not iscoroutinefunction(self._query):
             return await asyncio.to_thread(self.ask, text, arguments)
         ranking: Ranking = (await self._query(text, **arguments)).ranking
         return ranking

@@ -61,18 +61,17 @@ def read_llama_index_payload(payload: Mapping[str, Any] | None) -> StoredText:
     payload = payload or {}
     try:
         node = json.loads(payload["_node_content"])
-        metadata = {**node.get("metadata", {})}
+        flat = {key: value for key, value in payload.items() if key not in _LLAMA_INDEX_KEYS}
         text = str(node.get("text") or (node.get("text_resource") or {}).get("text") or "")
-        image = _image_of(node, node.get("image_resource") or {})
+        return StoredText(text=text, metadata={**flat, **node.get("metadata", {})}, image=_image_of(node), node=node)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidCandidate(
             f"the payload has the keys {sorted(payload)}, not a LlamaIndex node under '_node_content'"
         ) from error
-    flat = {key: value for key, value in payload.items() if key not in _LLAMA_INDEX_KEYS}
-    return StoredText(text=text, metadata={**flat, **metadata}, image=image, node=node)
 
 
-def _image_of(node: Mapping[str, Any], resource: Mapping[str, Any]) -> dict[str, str]:
+def _image_of(node: Mapping[str, Any]) -> dict[str, str]:
+    resource = node.get("image_resource") or {}
     for key, name in (("image", "data"), ("image_path", "path"), ("image_url", "url")):
         if place := str(node.get(key) or resource.get(name) or ""):
             return {key: f"data:;base64,{place}" if key == "image" and not place.startswith("data:") else place}

@@ -55,10 +55,8 @@ def picture_to_send(
     """A small JPEG of a picture, to go to a language model; None if it cannot be made small enough.
 
     A store must not choose which files leave the machine: only what `access` allows is read, and the log warns once if
-    no root confines it. URLs are fetched here if that is allowed, and never handed on.
-
-    Raises:
-        ImageError: the picture cannot be read, or may not be.
+    no root confines it. URLs are fetched here if that is allowed, and never handed on. What cannot be read, or may not
+    be, is an `ImageError`.
     """
     picture = read_image(location, access=access)
     inline = isinstance(location, bytes) or holds_picture(location)

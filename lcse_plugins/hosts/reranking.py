@@ -15,7 +15,6 @@ from lcse_plugins.errors import InvalidCandidate, LcseError
 from lcse_plugins.hosts.text_vectors import COMPARED_RESULTS, StoredResult, TextVectorCheck
 from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.retrieval.sources import rank_pool
-from lcse_plugins.scoring.arguments import check_limits
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate, Ranking
 
@@ -79,26 +78,23 @@ def rerank(
     Raises:
         LcseError: the first fault, if `on_missing` is "raise"; or all vectors compared are those of texts.
     """
-    check_limits(limit, min_truth)
-    texts = {place for place, one in enumerate(found) if isinstance(vectors[place], LcseError) and not is_picture(one)}
-    kept_texts = min(keep_texts, len(texts))
-    room = None if limit is None else max(limit - kept_texts, 1)
-    ranking, usable = _rank(encoded, found, vectors, room, min_truth, check, stored)
-    missing = [(place, fault) for place, fault in enumerate(usable) if isinstance(fault, LcseError)]
-    pictures = [(place, fault) for place, fault in missing if place not in texts]
-    reserved = [(place, fault) for place, fault in missing if place in texts][:kept_texts]
-    if on_missing == "raise" and (wrong := pictures if keep_texts else missing):
-        raise wrong[0][1]
-    if told := missing if found and len(missing) == len(found) else pictures:
-        logger.warning("%d of %d results could not be ranked; the first: %s", len(told), len(found), told[0][1])
+    texts = [i for i, one in enumerate(found) if isinstance(vectors[i], LcseError) and not is_picture(one)]
+    reserved = texts[:keep_texts]
+    room = None if limit is None else max(limit - len(reserved), 1)
+    ranking, faults = _rank(encoded, found, vectors, room, min_truth, check, stored)
+    pictures = {i: fault for i, fault in faults.items() if i not in texts}
+    if on_missing == "raise" and (wrong := pictures if keep_texts else faults):
+        raise next(iter(wrong.values()))
+    if told := faults if len(faults) == len(found) else pictures:
+        first = next(iter(told.values()))
+        logger.warning("%d of %d results could not be ranked; the first: %s", len(told), len(found), first)
     following = reserved
     if on_missing == "keep_last":
-        others = [one for one in missing if one not in reserved and (min_truth is None or one[0] in texts)]
+        others = [i for i in faults if i not in reserved and (min_truth is None or i in texts)]
         spare = None if limit is None else limit - len(ranking) - len(reserved)
         following = sorted([*reserved, *others[:spare]])
-    last = ranking[-1].score if ranking else None
-    scores = [None if last is None else last - STEP * (i + 1) for i in range(len(following))]
-    unranked = [Unranked(found[place], fault, s) for (place, fault), s in zip(following, scores, strict=True)]
+    scores = [ranking[-1].score - STEP * place if ranking else None for place, _ in enumerate(following, start=1)]
+    unranked = [Unranked(found[i], faults[i], score) for i, score in zip(following, scores, strict=True)]
     return Reranked(ranking, unranked)
 
 
@@ -120,22 +116,24 @@ def _rank(
     min_truth: float | None,
     check: TextVectorCheck | None,
     stored: Callable[[T, FloatArray], StoredResult] | None,
-) -> tuple[Ranking, list[FloatArray | LcseError]]:
-    """The ranking, and the vectors that remained, with faults in the place of those of texts."""
-    usable = list(vectors)
+) -> tuple[Ranking, dict[int, LcseError]]:
+    """The ranking, and by their places the faults of what has no vector, or a vector of its text."""
+    faults = {i: vector for i, vector in enumerate(vectors) if isinstance(vector, LcseError)}
     depth = max(limit, COMPARED_RESULTS) if limit is not None and check else limit  # the best alone says little
     while True:
-        sound = [(place, vector) for place, vector in enumerate(usable) if not isinstance(vector, LcseError)]
-        candidates = [Candidate(place, vector, payload=found[place]) for place, vector in sound]
+        candidates = [
+            Candidate(i, vector, payload=found[i])
+            for i, vector in enumerate(vectors)
+            if i not in faults and not isinstance(vector, LcseError)
+        ]
         ranking = Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=False)
         if candidates:  # what is found proves nothing about the collection it comes from
             ranking.extend(rank_pool(encoded, VectorPool.of(candidates), limit=depth, min_truth=min_truth))
         if check is None or stored is None:
-            return ranking[:limit], usable
+            return ranking[:limit], faults
         best = [result.candidate for result in ranking[:COMPARED_RESULTS]]
         compared = [stored(candidate.payload, candidate.vector) for candidate in best]
         wrong = check.find_text_vectors(compared)
         if not wrong:
-            return ranking[:limit], usable
-        for i in wrong:
-            usable[int(str(best[i].id))] = InvalidCandidate(check.describe_fault(compared[i]))
+            return ranking[:limit], dict(sorted(faults.items()))
+        faults.update({int(str(best[i].id)): InvalidCandidate(check.describe_fault(compared[i])) for i in wrong})

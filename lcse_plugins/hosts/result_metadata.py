@@ -22,43 +22,24 @@ Fetched: TypeAlias = Literal["logic", "words"]
 
 
 class ResultMetadata(TypedDict, total=False):
-    """What a result says about itself, as JSON values; `missing` replaces everything from `score` to `evidence`.
+    """What a result says about itself, as JSON values; `missing` replaces everything from `score` to `evidence`."""
 
-    Attributes:
-        id: identity of the document or node; None if its host gave it none.
-        score: what it was ranked by.
-        holistic: its ordinary similarity to the query.
-        correction: what the logic added to that.
-        truth: how well it satisfies the query, in [0, 1].
-        satisfied: whether it satisfies the query.
-        evidence: per concept `concept`, `negated`, `similarity`, `probability`, `presence` and `word`.
-        missing: why it could not be ranked.
-        reason: one plain line, such as "dog: clear · no person: not seen".
-        parse: how the query was read.
-        sure: whether that reading is sure.
-        mode: how it was scored.
-        exact: whether it is proved that nothing else of the source belongs here; never so after a mere reranking.
-        fetched: how it was found.
-        summary: how many results of the list satisfy the query, in a sentence.
-        notes: what a person should know.
-    """
-
-    id: str | None
-    score: float
-    holistic: float
-    correction: float
-    truth: float
-    satisfied: bool
-    evidence: list[dict[str, Any]]
-    missing: str
-    reason: str
-    parse: dict[str, Any]
-    sure: bool
-    mode: Mode
-    exact: bool
-    fetched: Fetched
-    summary: str
-    notes: list[str]
+    id: str | None  # of the document or node; None if its host gave it none
+    score: float  # what it was ranked by
+    holistic: float  # its ordinary similarity to the query
+    correction: float  # what the logic added to that
+    truth: float  # how well it satisfies the query, in [0, 1]
+    satisfied: bool  # whether it satisfies the query
+    evidence: list[dict[str, Any]]  # per concept: concept, negated, similarity, probability, presence and word
+    missing: str  # why it could not be ranked
+    reason: str  # one plain line, such as "dog: clear · no person: not seen"
+    parse: dict[str, Any]  # how the query was read
+    sure: bool  # whether that reading is sure
+    mode: Mode  # how it was scored
+    exact: bool  # whether it is proved that nothing else of the source belongs here; never after a mere reranking
+    fetched: Fetched  # how it was found
+    summary: str  # how many results of the list satisfy the query, in a sentence
+    notes: list[str]  # what a person should know
 
 
 class ResultDescriber:

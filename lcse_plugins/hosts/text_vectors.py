@@ -29,8 +29,7 @@ COMPARED_RESULTS = 20
 """How many of the best results of a query are compared where a vector of a text was found."""
 
 SAMPLED, ENOUGH, NOW_AND_THEN = 2, 8, 32
-"""Results that a query compares while none was found wrong; how many sound ones are enough to compare only one, and
-only in one query of so many."""
+"""Results that a query compares while all were sound; after so many sound ones, one result in one query of so many."""
 
 SAME = 0.999
 """Two vectors with a cosine above this are of the same text or picture, stored in whatever precision."""
@@ -45,14 +44,23 @@ class StoredResult:
     text: str
     picture: ImageLocation | None
 
+    @property
+    def comparable(self) -> bool:
+        """Whether it should have a picture's vector and could have a text's."""
+        text = self.text.strip()
+        return self.vector is not None and self.picture is not None and bool(text) and not holds_picture(text)
+
+    def has(self, unit: FloatArray) -> bool:
+        """Whether a unit vector (d,) is the stored one."""
+        vector = self.vector
+        return vector is not None and len(vector) == len(unit) and bool(vector @ unit > SAME * np.linalg.norm(vector))
+
 
 class TextVectorCheck:
     """Tells vectors of pictures from those of texts, and advises what to do about these. Safe between threads."""
 
     def __init__(self, cache: ImageVectorCache, *, access: ImageAccess, advice: str) -> None:
-        self._cache = cache
-        self._access = access
-        self._advice = advice
+        self._cache, self._access, self._advice = cache, access, advice
         self._rows: LruCache[str, FloatArray] = LruCache(1024)
         self._asked = self._sound = 0
         self._alarmed = False
@@ -63,20 +71,15 @@ class TextVectorCheck:
         settled = self._sound >= ENOUGH and not self._alarmed
         if settled and self._asked % NOW_AND_THEN:
             return []
-        comparable = [
-            place
-            for place, one in enumerate(results[:COMPARED_RESULTS])
-            if one.vector is not None and one.picture is not None
-            if one.text.strip() and not holds_picture(one.text.strip())
-        ]
+        places = [place for place, one in enumerate(results[:COMPARED_RESULTS]) if one.comparable]
         if not self._alarmed:
-            sample = comparable[: 1 if settled else SAMPLED]
-            if not self._of_texts(results, sample):
+            sample = places[: 1 if settled else SAMPLED]
+            self._alarmed = bool(self._of_texts(results, sample))
+            if not self._alarmed:
                 self._sound += len(sample)
                 return []
-            self._alarmed = True
-        found = self._of_texts(results, comparable)
-        if found and len(found) == len(comparable):
+        found = self._of_texts(results, places)
+        if found and len(found) == len(places):
             raise InvalidCandidate(self.describe_fault(results[found[0]]))
         for place in found:
             logger.warning("left out: %s", self.describe_fault(results[place]))
@@ -95,19 +98,9 @@ class TextVectorCheck:
             made = dict(zip(new, self._cache.encoder.encode_texts(new), strict=True))
             self._rows.keep(made)
             rows.update(made)
-        return [
-            place
-            for place, text in texts.items()
-            if _same(results[place].vector, rows[text]) and not self._is_of_picture(results[place])
-        ]
+        return [i for i, text in texts.items() if results[i].has(rows[text]) and not self._is_of_picture(results[i])]
 
     def _is_of_picture(self, result: StoredResult) -> bool:
         assert result.picture is not None
         (vector,) = self._cache.vectors_at([result.picture], access=self._access)
-        return not isinstance(vector, LcseError) and _same(result.vector, vector)
-
-
-def _same(stored: FloatArray | None, unit: FloatArray) -> bool:
-    if stored is None or len(stored) != len(unit):
-        return False
-    return bool(stored @ unit > SAME * np.linalg.norm(stored))
+        return not isinstance(vector, LcseError) and result.has(vector)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llama_index.core.embeddings import MultiModalEmbedding
 from llama_index.core.schema import ImageType, NodeWithScore
+from llama_index.vector_stores.qdrant import QdrantVectorStore
 from PIL import Image
 
-from lcse_plugins import Calibration, Candidate, LogicScorer
+from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.testing import ToyEncoder
@@ -60,11 +62,6 @@ class PaintedEncoder(ToyEncoder):
         self.images_encoded += len(rows)
         return self._rows(rows)
 
-    @property
-    def loose_calibration(self) -> Calibration:
-        """Its calibration, for an encoder that sees as it does."""
-        return Calibration(mu=self.calibration.mu, beta=self.calibration.beta)
-
 
 class LongEmbedding(MultiModalEmbedding):
     """An embedding class as others write them: it sees as the painted encoder does, with vectors of any length."""
@@ -86,3 +83,14 @@ class LongEmbedding(MultiModalEmbedding):
 
     async def _aget_image_embedding(self, img_file_path: ImageType) -> list[float]:
         return self._get_image_embedding(img_file_path)
+
+
+class SilentStore(QdrantVectorStore):
+    """A store that gives no vectors back."""
+
+    if TYPE_CHECKING:  # its fields hide its constructor
+
+        def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def get_nodes(self, *_: Any, **__: Any) -> list[Any]:
+        raise NotImplementedError

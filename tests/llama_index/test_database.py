@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,52 +15,42 @@ from PIL import Image
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_lcse import AsyncLogicSearch, LogicSearch
 
-from lcse_plugins import Candidate, ImageAccess, LogicScorer
+from lcse_plugins import ImageAccess, LogicScorer
 from lcse_plugins.errors import InvalidCandidate, InvalidOption
 from lcse_plugins.testing import toy_gallery
+from tests.llama_index.painted import painted
 
 QUERY = "umbrella and no person"
+ENCODER, GALLERY = toy_gallery()
+SCORER = LogicScorer(ENCODER)
+SIZE = models.VectorParams(size=ENCODER.dimension, distance=models.Distance.COSINE)
 
 
-def _inline() -> str:
-    kept = BytesIO()
-    Image.new("RGB", (3, 2), "red").save(kept, "PNG")
-    return base64.b64encode(kept.getvalue()).decode()
+INLINE = base64.b64encode(painted("dog cat sofa")).decode()
 
 
-INLINE = _inline()
+def points(payloads: list[dict[str, Any]]) -> list[models.PointStruct]:
+    """The first pictures of the gallery with these payloads."""
+    pairs = zip(GALLERY, payloads, strict=False)
+    return [models.PointStruct(id=i, vector=c.vector.tolist(), payload=p) for i, (c, p) in enumerate(pairs)]
 
 
-@pytest.fixture
-def gallery() -> tuple[LogicScorer, list[Candidate]]:
-    encoder, candidates = toy_gallery()
-    return LogicScorer(encoder), candidates
-
-
-def collection(gallery: tuple[LogicScorer, list[Candidate]], payloads: list[dict[str, Any]]) -> LogicSearch:
-    """A collection of the first pictures with these payloads."""
-    scorer, candidates = gallery
+def collection(payloads: list[dict[str, Any]]) -> LogicSearch:
     client = QdrantClient(":memory:")
-    size = models.VectorParams(size=len(candidates[0].vector), distance=models.Distance.COSINE)
-    client.create_collection("images", vectors_config=size)
-    points = [
-        models.PointStruct(id=i, vector=c.vector.tolist(), payload=payload)
-        for i, (c, payload) in enumerate(zip(candidates, payloads, strict=False))
-    ]
-    client.upsert("images", points=points)
-    return LogicSearch(client, "images", scorer)
+    client.create_collection("images", vectors_config=SIZE)
+    client.upsert("images", points=points(payloads))
+    return LogicSearch(client, "images", SCORER)
 
 
-def test_collections_written_by_llama_index(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
-    scorer, candidates = gallery
+def test_collections_written_by_llama_index() -> None:
     client = QdrantClient(":memory:")
     nodes = [
         ImageNode(text=str(c.id), image_path=f"{c.id}.jpg", metadata={"album": "toy"}, embedding=c.vector.tolist())
-        for c in candidates
+        for c in GALLERY
     ]
     QdrantVectorStore("images", client=client).add(list(nodes))
-    found = LogicRetriever(LogicSearch(client, "images", scorer), top_n=3).retrieve(QUERY)
-    expected = scorer.rank(QUERY, candidates, limit=3)
+    found = LogicRetriever(LogicSearch(client, "images", SCORER), top_n=3).retrieve(QUERY)
+    expected = SCORER.rank(QUERY, GALLERY, limit=3)
     assert [node.text for node in found] == [result.id for result in expected]
     assert [node.score for node in found] == pytest.approx([result.score for result in expected], abs=1e-5)
     first = found[0].node
@@ -72,24 +61,18 @@ def test_collections_written_by_llama_index(gallery: tuple[LogicScorer, list[Can
     assert METADATA_KEY in first.excluded_llm_metadata_keys
 
 
-async def test_any_other_collection_and_asynchronous_search(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
-    scorer, candidates = gallery
+async def test_any_other_collection_and_asynchronous_search() -> None:
     client = AsyncQdrantClient(":memory:")
-    size = models.VectorParams(size=len(candidates[0].vector), distance=models.Distance.COSINE)
-    await client.create_collection("images", vectors_config=size)
-    points = [
-        models.PointStruct(id=i, vector=c.vector.tolist(), payload={"path": f"{c.id}.jpg"})
-        for i, c in enumerate(candidates)
-    ]
-    await client.upsert("images", points=points)
-    retriever = LogicRetriever(AsyncLogicSearch(client, "images", scorer), top_n=2, min_truth=0.5)
+    await client.create_collection("images", vectors_config=SIZE)
+    await client.upsert("images", points=points([{"path": f"{c.id}.jpg"} for c in GALLERY]))
+    retriever = LogicRetriever(AsyncLogicSearch(client, "images", SCORER), top_n=2, min_truth=0.5)
     found = await retriever.aretrieve(QUERY)
     assert [getattr(node.node, "image_path", None) for node in found] == ["umbrella.jpg", "umbrella bench.jpg"]
     with pytest.raises(InvalidOption, match="aretrieve"):
         retriever.retrieve(QUERY)
 
 
-def test_what_may_not_be_read_is_not_handed_on(gallery: tuple[LogicScorer, list[Candidate]], tmp_path: Path) -> None:
+def test_what_may_not_be_read_is_not_handed_on(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     confined = ImageAccess(root=str(inside))
@@ -99,14 +82,14 @@ def test_what_may_not_be_read_is_not_handed_on(gallery: tuple[LogicScorer, list[
         ({"path": "../secret.jpg"}, None),
         ({"url": "https://pictures.example/dog.jpg"}, None),
     ):
-        node = found_node(gallery, payload, image_access=confined)
+        node = found_node(payload, image_access=confined)
         assert (node.image_path, node.image_url) == (expected, None)
         assert node.metadata.items() >= payload.items()
 
 
-def found_node(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any], **options: Any) -> ImageNode:
+def found_node(payload: dict[str, Any], **options: Any) -> ImageNode:
     """The node of the one point of a collection."""
-    (found,) = LogicRetriever(collection(gallery, [payload]), **options).retrieve(QUERY)
+    (found,) = LogicRetriever(collection([payload]), **options).retrieve(QUERY)
     assert isinstance(found.node, ImageNode)
     return found.node
 
@@ -120,52 +103,41 @@ def found_node(gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, 
         {"image_path": "dot.png", "thumbnail": INLINE},
     ],
 )
-def test_a_picture_in_a_payload_is_seen_and_not_read(
-    gallery: tuple[LogicScorer, list[Candidate]], payload: dict[str, Any]
-) -> None:
-    node = found_node(gallery, {**payload, "title": "dot"})
+def test_a_picture_in_a_payload_is_seen_and_not_read(payload: dict[str, Any]) -> None:
+    node = found_node({**payload, "title": "dot"})
     if "image_path" not in payload:
         with Image.open(node.resolve_image()) as picture:
-            assert picture.size == (3, 2)
+            assert picture.size == (24, 8)
     for mode in (MetadataMode.LLM, MetadataMode.EMBED):
         assert INLINE not in node.get_content(mode)
         assert "title: dot" in node.get_content(mode)
 
 
-def test_what_langchain_wrote_is_read(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
-    node = found_node(gallery, {"page_content": "a dog", "metadata": {"image_path": "dog.jpg", "album": "toy"}})
+def test_what_langchain_wrote_is_read() -> None:
+    node = found_node({"page_content": "a dog", "metadata": {"image_path": "dog.jpg", "album": "toy"}})
     assert (node.image_path, node.text, node.metadata["album"]) == ("dog.jpg", "a dog", "toy")
 
 
 @pytest.mark.parametrize("written", ["{", 7])
-def test_a_damaged_node_fails_alone(
-    gallery: tuple[LogicScorer, list[Candidate]], written: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    node = found_node(gallery, {"_node_content": written, "_node_type": "ImageNode", "path": "dog.jpg"})
+def test_a_damaged_node_fails_alone(written: Any, caplog: pytest.LogCaptureFixture) -> None:
+    node = found_node({"_node_content": written, "_node_type": "ImageNode", "path": "dog.jpg"})
     assert node.image_path == "dog.jpg"
     assert "point 0 holds a damaged node" in caplog.text
 
 
 @pytest.fixture
-def search(gallery: tuple[LogicScorer, list[Candidate]]) -> LogicSearch:
+def search() -> LogicSearch:
     payloads = [
         {"path": i, "name": str(c.id), "tags": [("even", "odd")[i % 2], *(["small"] if i < 4 else [])]}
-        for i, c in enumerate(gallery[1])
+        for i, c in enumerate(GALLERY)
     ]
-    return collection(gallery, payloads)
+    return collection(payloads)
 
 
-@pytest.mark.parametrize(
-    ("settings", "found"),
-    [
-        ({"min_truth": 0.5}, 2),
-        ({"top_n": 1}, 1),
-        ({"search_options": {"query_filter": models.Filter(must=[models.HasIdCondition(has_id=[1, 2, 3])])}}, 3),
-        ({}, 10),
-    ],
-)
-def test_options_are_honoured(search: LogicSearch, settings: dict[str, Any], found: int) -> None:
-    assert len(LogicRetriever(search, **settings).retrieve(QUERY)) == found
+def test_options_are_honoured(search: LogicSearch) -> None:
+    three = {"query_filter": models.Filter(must=[models.HasIdCondition(has_id=[1, 2, 3])])}
+    settings: list[dict[str, Any]] = [{}, {"top_n": 1}, {"min_truth": 0.5}, {"search_options": three}]
+    assert [len(LogicRetriever(search, **one).retrieve(QUERY)) for one in settings] == [10, 1, 2, 3]
 
 
 def _only(key: str, value: Any, operator: str = "==") -> MetadataFilters:
@@ -199,12 +171,12 @@ def test_metadata_filters(search: LogicSearch, filters: MetadataFilters, expecte
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"search_options": {"limit": 1}}, "use top_n= instead"),
-        ({"search_options": {"min_truth": 0.1}}, "use min_truth= instead"),
+        ({"search_options": {"limit": 1}}, "limit cannot be a search option; use top_n="),
+        ({"search_options": {"min_truth": 0.1}}, "min_truth cannot be"),
         ({"search_options": {"tenant": 7}}, "does not take tenant; it takes .*query_filter"),
         ({"mode": "lcse"}, "the search scores"),
         ({"scorer": "starter"}, "the search scores"),
-        ({"filters": _only("path", 1), "search_options": {"query_filter": models.Filter()}}, "two filters"),
+        ({"filters": _only("path", 1), "search_options": {"query_filter": models.Filter()}}, "query_filter cannot be"),
     ],
 )
 def test_options_that_cannot_be_honoured_are_refused(search: LogicSearch, settings: dict[str, Any], told: str) -> None:
@@ -212,20 +184,17 @@ def test_options_that_cannot_be_honoured_are_refused(search: LogicSearch, settin
         LogicRetriever(search, **settings)
 
 
-async def test_vectors_of_texts_are_left_out_or_refused(gallery: tuple[LogicScorer, list[Candidate]]) -> None:
-    scorer, candidates = gallery
+async def test_vectors_of_texts_are_left_out_or_refused() -> None:
     client = QdrantClient(":memory:")
     store = QdrantVectorStore("images", client=client)
     wrong = ImageNode(text="umbrella receipt", image_path="gone.jpg", metadata={"album": "toy"})
     words = wrong.get_content(MetadataMode.EMBED)
-    store.add([wrong.model_copy(update={"embedding": scorer.encoder.encode_texts([words])[0].tolist()})])
-    retriever = LogicRetriever(LogicSearch(client, "images", scorer))
+    store.add([wrong.model_copy(update={"embedding": SCORER.encoder.encode_texts([words])[0].tolist()})])
+    retriever = LogicRetriever(LogicSearch(client, "images", SCORER))
     with pytest.raises(
         InvalidCandidate, match=r"that of its text, 'album: toy.*not of its picture; embed the pictures"
     ):
         retriever.retrieve(QUERY)
-    store.add(
-        [ImageNode(text="a photo", image_path=f"{c.id}.jpg", embedding=c.vector.tolist()) for c in candidates[:3]]
-    )
+    store.add([ImageNode(text="a photo", image_path=f"{c.id}.jpg", embedding=c.vector.tolist()) for c in GALLERY[:3]])
     for found in (retriever.retrieve("umbrella receipt"), await retriever.aretrieve("umbrella receipt")):
         assert [node.text for node in found] == ["a photo"] * 3

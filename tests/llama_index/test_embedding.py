@@ -38,7 +38,6 @@ async def test_vectors_are_the_encoders(dog: str, encoder: PaintedEncoder) -> No
         await model.aget_text_embedding("dog"),
         (await model.aget_text_embedding_batch(["cat", "dog"]))[1],
         await model.aget_image_embedding(dog),
-        (await model.aget_image_embedding_batch([dog]))[0],
     ):
         np.testing.assert_allclose(vector, text, atol=1e-6)
 
@@ -54,14 +53,6 @@ def test_it_comes_back_from_a_dict_and_a_pickle() -> None:
         assert copied.to_dict() == model.to_dict()
 
 
-def test_it_is_named_after_its_encoder(encoder: PaintedEncoder) -> None:
-    assert LcseEmbedding(scorer=encoder).model_name == encoder.encoder_id
-    assert LcseEmbedding(model_name="starter").model_name == "starter"
-    for options in ({"model_name": "open_clip:ViT-B-32/openai"}, {"model_name": "starter", "scorer": encoder}):
-        with pytest.raises(InvalidOption, match="choose the encoder with scorer="):
-            LcseEmbedding(**options)
-
-
 def test_pictures_are_read_from_urls_and_only_from_where_they_may_be(dog: str, encoder: PaintedEncoder) -> None:
     seen = LcseEmbedding(scorer=encoder).get_image_embedding(dog)
     for place in (Path(dog).as_uri(), f"data:image/png;base64,{base64.b64encode(painted('dog')).decode()}"):
@@ -74,6 +65,9 @@ def test_pictures_are_read_from_urls_and_only_from_where_they_may_be(dog: str, e
 
 
 def test_what_cannot_be_used_is_refused(encoder: PaintedEncoder) -> None:
+    assert LcseEmbedding(scorer=encoder).model_name == encoder.encoder_id
+    with pytest.raises(InvalidOption, match="choose the encoder with scorer="):
+        LcseEmbedding(model_name="open_clip:ViT-B-32/openai")
     with pytest.raises(InvalidOption, match=r"LcseEmbedding takes its options by keyword: .*scorer=…"):
         LcseEmbedding("starter")  # type: ignore[call-arg]
     with pytest.raises(InvalidOption, match="scorer is"):
@@ -124,8 +118,6 @@ async def test_a_pipeline_embeds_the_pictures_of_image_nodes(
         assert [is_of_picture(node.embedding, "dog") for node in nodes] == [True, False, True]
         assert is_of_picture(nodes[1].embedding, "cat")
     assert f"{broken}: not a picture" in caplog.text
-    words = LcseEmbedding(scorer=encoder, pictures=False)([given[0]])
-    assert not is_of_picture(words[0].embedding, "dog")
 
 
 @pytest.mark.parametrize(

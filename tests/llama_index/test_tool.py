@@ -13,11 +13,11 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock, ToolCallBlock
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle
-from llama_index.core.tools import RetrieverTool, ToolOutput
+from llama_index.core.tools import FunctionTool, RetrieverTool, ToolOutput
 from llama_index_lcse import METADATA_KEY, LcseEmbedding, LogicRetriever, logic_search_tool
 
 from lcse_plugins import ImageAccess
-from lcse_plugins.errors import InvalidOption
+from lcse_plugins.errors import InvalidOption, LcseError
 from lcse_plugins.hosts import pictures as host_pictures
 from lcse_plugins.hosts.notices import Notices
 from tests.llama_index.painted import PaintedEncoder
@@ -84,19 +84,21 @@ def test_sending_without_a_root_is_warned_of_once(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"query": "a dog", "k": 0}, "k from 1 to 20"),
-        ({"query": "a dog", "k": "many"}, "k from 1 to 20"),
-        ({}, "pass query, a text"),
-        ({"query": "a dog", "size": 3}, "takes query and k, not size"),
-        ({"query": " "}, "blank"),
+        ({"query": "a dog", "k": 0}, "k is a whole number from 1 to 20, not 0"),
+        ({"query": "a dog", "k": "many"}, "not 'many'"),
+        ({}, "query"),
+        ({"query": "a dog", "size": 3}, "size"),
+        ({"query": " "}, "the query is blank"),
     ],
 )
-async def test_failures_come_back_as_messages(arguments: dict[str, Any], told: str, retriever: LogicRetriever) -> None:
-    tool = logic_search_tool(retriever)
-    for output in (tool(**arguments), await tool.acall(**arguments)):
-        assert output.is_error
-        assert "The search failed: " in output.content
-        assert told in output.content
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # LlamaIndex inspects its own agent
+async def test_an_agent_is_told_what_went_wrong(
+    arguments: dict[str, Any], told: str, retriever: LogicRetriever
+) -> None:
+    seen = await conversation(logic_search_tool(retriever), arguments)
+    assert told in str(seen[-1].content)
+    with pytest.raises((LcseError, TypeError), match=told):
+        logic_search_tool(retriever)(**arguments)
 
 
 class Given(BaseRetriever):
@@ -132,20 +134,24 @@ def test_what_cannot_be_used_is_refused(retriever: LogicRetriever) -> None:
             logic_search_tool(retriever, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # LlamaIndex inspects its own agent
-async def test_an_agent_sees_the_pictures(retriever: LogicRetriever, folder: Path) -> None:
+async def conversation(tool: FunctionTool, arguments: dict[str, Any]) -> list[ChatMessage]:
+    """What a model has seen in the end that calls the tool once."""
     seen: list[ChatMessage] = []
 
     def model(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
         seen[:] = messages
         if messages[-1].role == MessageRole.TOOL:
-            return ChatMessage(role="assistant", content="two umbrellas")
-        asked = {"query": "umbrella but no person", "k": 2}
-        call = ToolCallBlock(tool_call_id="1", tool_name="search_pictures", tool_kwargs=asked)
+            return ChatMessage(role="assistant", content="done")
+        call = ToolCallBlock(tool_call_id="1", tool_name="search_pictures", tool_kwargs=arguments)
         return ChatMessage(role="assistant", blocks=[call])
 
-    tool = logic_search_tool(retriever, image_access=ImageAccess(root=str(folder)))
     agent = FunctionAgent(tools=[tool], llm=MockFunctionCallingLLM(response_generator=model), streaming=False)
-    assert str(await agent.run("find umbrellas without people")) == "two umbrellas"
-    kinds = [block.block_type for block in seen[-1].blocks]
-    assert kinds == ["text", "text", "image", "text", "image"]
+    assert str(await agent.run("find umbrellas without people")) == "done"
+    return seen
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # LlamaIndex inspects its own agent
+async def test_an_agent_sees_the_pictures(retriever: LogicRetriever, folder: Path) -> None:
+    tool = logic_search_tool(retriever, image_access=ImageAccess(root=str(folder)))
+    seen = await conversation(tool, {"query": "umbrella but no person", "k": 2})
+    assert [block.block_type for block in seen[-1].blocks] == ["text", "text", "image", "text", "image"]
