@@ -3,7 +3,7 @@
     python -m benchmarks.page_timing FOLDER [--copies 10]
 
 FOLDER holds photographs; `--copies` makes that many of each, for a larger folder. Copies and index are kept in
-`build/page-timing`, so that only the first run encodes. Needs Chromium and selenium (`make test-browser` installs both).
+`build/page-timing`, so that only the first run encodes. Needs Chromium and selenium; `make test-browser` installs both.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 KEPT = Path(__file__).parents[1] / "build" / "page-timing"
+LCSE = (sys.executable, "-m", "lcse_plugins")
 QUERIES = (
     "a dog and no person",
     "a street without cars",
@@ -58,10 +59,12 @@ def main() -> None:
     reader.add_argument("--copies", type=int, default=1, help="how many of each photograph")
     reader.add_argument("--pause", type=int, default=100, help="milliseconds between an answer and the next key")
     options = reader.parse_args()
-    pictures, index = _folder(options.folder, options.copies)
+    os.environ.update(XDG_CACHE_HOME=str(KEPT), PYTHONUNBUFFERED="1")
+    pictures = _folder(options.folder, options.copies)
+    subprocess.run([*LCSE, "index", str(pictures)], check=True, stdout=sys.stderr)
     with tempfile.TemporaryDirectory() as work, _browser(work) as browser:
-        starts = [_first_result(browser, pictures, index) for _ in range(3)]
-        with _served(pictures, index) as address:
+        starts = [_first_result(browser, pictures) for _ in range(3)]
+        with _served(pictures) as address:
             browser.get(address)
             _wait(browser, "return document.querySelector('.card') != null")
             keys = [ms for query in QUERIES for ms in browser.execute_async_script(TYPE, query, options.pause)]
@@ -70,31 +73,24 @@ def main() -> None:
     print(json.dumps({**found, "keys": len(keys), "key_p50_ms": round(p50, 1), "key_p95_ms": round(p95, 1)}))
 
 
-def _folder(source: Path, copies: int) -> tuple[Path, Path]:
-    """The pictures to search and their index, made if they are not there."""
-    pictures, index = source, KEPT / f"{copies}.lcse"
-    if copies > 1:
-        pictures = KEPT / f"{copies}"
-        pictures.mkdir(parents=True, exist_ok=True)
-        for photo in source.glob("*.jpg"):
-            for copy in range(copies):
-                if not (target := pictures / f"{photo.stem}-{copy}.jpg").exists():
-                    shutil.copy(photo, target)
-    KEPT.mkdir(parents=True, exist_ok=True)
-    subprocess.run([*_lcse("index"), str(pictures), "--out", str(index)], check=True, stdout=sys.stderr)
-    return pictures, index
-
-
-def _lcse(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "lcse_plugins", *arguments]
+def _folder(source: Path, copies: int) -> Path:
+    """The pictures to search."""
+    if copies == 1:
+        return source
+    pictures = KEPT / f"{copies}"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for photo in source.glob("*.jpg"):
+        for copy in range(copies):
+            if not (target := pictures / f"{photo.stem}-{copy}.jpg").exists():
+                shutil.copy(photo, target)
+    return pictures
 
 
 @contextmanager
-def _served(pictures: Path, index: Path) -> Iterator[str]:
+def _served(pictures: Path) -> Iterator[str]:
     """The address of a page that `lcse serve` serves."""
-    command = _lcse("serve", str(pictures), "--out", str(index), "--port", "0", "--no-open")
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    command = [*LCSE, "serve", str(pictures), "--port", "0", "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield next(line.strip() for line in process.stdout if "http" in line)
@@ -102,11 +98,11 @@ def _served(pictures: Path, index: Path) -> Iterator[str]:
             process.terminate()
 
 
-def _first_result(browser: Any, pictures: Path, index: Path) -> float:
+def _first_result(browser: Any, pictures: Path) -> float:
     """Seconds from the command to the pictures of a query that was typed at once."""
     browser.get("about:blank")
     start = time.perf_counter()
-    with _served(pictures, index) as address:
+    with _served(pictures) as address:
         browser.get(address)
         browser.find_element("id", "query").send_keys("a dog and no person")
         _wait(browser, "return state.answer?.query == 'a dog and no person' && document.images[0]?.naturalWidth > 0")

@@ -11,7 +11,6 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.cli.demo import QUERIES
-from lcse_plugins.cli.options import seen
 from lcse_plugins.images.gallery import demo_photos
 from lcse_plugins.scoring.results import Ranking
 
@@ -48,8 +47,7 @@ def _row(sheet: Image.Image, top: int, title: str, ranking: Ranking) -> None:
         sheet.paste(picture, (left, top + 32))
         colour = GOOD if result.satisfies else BAD
         draw.rectangle((left, top + 32 + HEIGHT, left + WIDTH - 1, top + 36 + HEIGHT), fill=colour)
-        said = " · ".join(map(seen, result.evidence))
-        draw.text((left, top + 40 + HEIGHT), said, fill=colour, font=_font(14))
+        draw.text((left, top + 40 + HEIGHT), result.reason, fill=colour, font=_font(14))
 
 
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:

@@ -147,7 +147,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def state(photos: Path, scorer: LogicScorer) -> PageState:
     ImageIndex.build(photos, photos.parent / "index", encoder=scorer.encoder)
     state = PageState(title="photographs", examples=["a dog and no person", "a bus or a train"])
-    state.put(FolderCollection(ImageIndex.open(photos.parent / "index"), title="photographs"))
+    state.put(FolderCollection(ImageIndex.open(photos.parent / "index")))
     return state
 
 

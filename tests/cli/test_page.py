@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from lcse_plugins import Candidate, ImageIndex, LogicScorer
 from lcse_plugins.cli.page.app import PageState, make_app
 from lcse_plugins.cli.page.collections import FolderCollection, QdrantCollection
-from lcse_plugins.cli.page.report import Comparison, render_report, write_report
+from lcse_plugins.cli.page.report import Comparison, write_report
 from lcse_plugins.images.gallery import demo_photos
 from lcse_plugins.testing import ToyEncoder
 
@@ -38,7 +38,7 @@ def state(scorer: LogicScorer, tmp_path_factory: pytest.TempPathFactory) -> Page
     place = tmp_path_factory.mktemp("page") / "index"
     ImageIndex.build(demo_photos()[0].parent, place, encoder=scorer.encoder)
     state = PageState(title="photographs")
-    state.put(FolderCollection(ImageIndex.open(place), title="photographs"))
+    state.put(FolderCollection(ImageIndex.open(place)))
     return state
 
 
@@ -70,6 +70,7 @@ def test_logic_is_obeyed_and_compared(page: TestClient) -> None:
     assert Path(first["path"]).is_file()
     assert answer["tree"] == {"op": "and", "children": [DOG, {"op": "not", "child": PERSON}]}
     assert answer["summary"] == f"{answer['satisfied']} pictures satisfy this; the rest are the nearest."
+    assert search(page, text="a dog and no person", limit=2)["summary"].endswith("satisfy this; 2 of them are shown.")
     against = next(result for result in answer["plain"] if not result["satisfies"])
     assert re.search(r"person: (likely|clear)", against["line"])
 
@@ -218,7 +219,7 @@ def test_progress_is_told(scorer: LogicScorer, state: PageState) -> None:
         assert state.collection is not None
         waiting.put(state.collection)
         assert client.get("state").json()["pictures"] == len(demo_photos())
-        assert client.get("modes").json()["mode"] == "anchored"
+        assert client.get("state").json()["mode"] == "anchored"
 
 
 def test_the_same_page_over_qdrant(scorer: LogicScorer, tmp_path: Path) -> None:
@@ -273,9 +274,14 @@ def data_of(page: str) -> Any:
     return json.loads(inside[1])
 
 
+def render_report(comparison: Comparison, folder: Path, **options: str) -> str:
+    assert write_report(folder / "r.html", [comparison], **options) == 0
+    return (folder / "r.html").read_text(encoding="utf-8")
+
+
 def test_a_report_is_the_page_with_its_data_inside(tmp_path: Path) -> None:
     names = ["umbrella person.png", "umbrella.png", "person.png", "bench.png"]
-    page = render_report([comparison(tmp_path, names, "umbrella and no person")], title="A <title>")
+    page = render_report(comparison(tmp_path, names, "umbrella and no person"), tmp_path, title="A <title>")
     data = data_of(page)
     (answer,) = data["answers"]
     assert answer["results"][0]["id"] == "umbrella.png"
@@ -287,7 +293,7 @@ def test_a_report_is_the_page_with_its_data_inside(tmp_path: Path) -> None:
 
 
 def test_only_the_report_s_own_script_and_style_may_run(tmp_path: Path) -> None:
-    page = render_report([comparison(tmp_path, ["umbrella.png"], "umbrella")])
+    page = render_report(comparison(tmp_path, ["umbrella.png"], "umbrella"), tmp_path)
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None
     assert "default-src 'none'; img-src data:" in policy[1]
@@ -298,7 +304,7 @@ def test_only_the_report_s_own_script_and_style_may_run(tmp_path: Path) -> None:
 
 def test_names_and_queries_stay_text(tmp_path: Path) -> None:
     nasty = 'umbrella </script><img src=x onerror="alert(1)">'
-    page = render_report([comparison(tmp_path, ["umbrella.png", NASTY], nasty)])
+    page = render_report(comparison(tmp_path, ["umbrella.png", NASTY], nasty), tmp_path)
     assert "<img src=x" not in page
     assert "<script>alert(1)" not in page
     data = data_of(page)
