@@ -1,4 +1,4 @@
-"""Make `examples/demo.jpg`: the first pictures of the demo's lead query, by plain similarity and by logic.
+"""Make `examples/demo.jpg` and its copy for the site: the demo's lead query, by plain similarity and by logic.
 
 python tools/build_demo_picture.py
 """
@@ -14,7 +14,8 @@ from lcse_plugins.cli.demo import QUERIES
 from lcse_plugins.images.gallery import demo_photos
 from lcse_plugins.scoring.results import Ranking
 
-TARGET = Path(__file__).parents[1] / "examples" / "demo.jpg"
+ROOT = Path(__file__).parents[1]
+TARGETS = (ROOT / "examples" / "demo.jpg", ROOT / "docs" / "assets" / "demo.jpg")
 WIDTH, HEIGHT, GAP, SHOWN = 240, 180, 18, 5
 GROUND, INK, QUIET, GOOD, BAD = "#fafaf8", "#171a1e", "#57606a", "#17734a", "#b3261e"
 
@@ -34,8 +35,9 @@ def main() -> None:
     draw.text((GAP, 18), f"“{query}”", fill=INK, font=_font(32))
     _row(sheet, 76, "Plain similarity", plain)
     _row(sheet, 76 + row, "With logic", logical)
-    sheet.save(TARGET, "JPEG", quality=88, optimize=True)
-    print(f"{TARGET}: {sheet.width} × {sheet.height}, {TARGET.stat().st_size / 1000:.0f} kB")
+    for target in TARGETS:
+        sheet.save(target, "JPEG", quality=88, optimize=True)
+        print(f"{target}: {sheet.width} × {sheet.height}, {target.stat().st_size / 1000:.0f} kB")
 
 
 def _row(sheet: Image.Image, top: int, title: str, ranking: Ranking) -> None:

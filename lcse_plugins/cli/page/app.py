@@ -158,7 +158,7 @@ class _Desk:
 
     def search(self, body: bytes) -> dict[str, Any]:
         """The answer to a question of the page: a text or a tree, examples, a mode, a strictness."""
-        asked = _Question.read(body)
+        asked = _read(body)
         collection = self._collection()
         wish = self._wish(collection, asked.examples)
         if not asked.query:
@@ -244,23 +244,22 @@ class _Question:
     limit: int
     compare: bool
 
-    @classmethod
-    def read(cls, body: bytes) -> _Question:
-        """The question in the body of a request; InvalidOption or QueryError if it cannot be understood."""
-        try:
-            asked = json.loads(body)
-            return cls(
-                query=from_json(asked["tree"]) if asked.get("tree") else str(asked.get("text") or "").strip(),
-                examples=[dict(item) for item in asked.get("examples") or []],
-                mode=str(asked.get("mode") or ""),
-                min_truth=float(asked.get("min_truth") or 0) or None,
-                limit=max(1, min(int(asked.get("limit") or 48), MOST_RESULTS)),
-                compare=bool(asked.get("compare")),
-            )
-        except LcseError:
-            raise
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise InvalidOption(f"the page asked what cannot be understood: {error}") from error
+
+def _read(body: bytes) -> _Question:
+    try:
+        asked = json.loads(body)
+        return _Question(
+            query=from_json(asked["tree"]) if asked.get("tree") else str(asked.get("text") or "").strip(),
+            examples=[dict(item) for item in asked.get("examples") or []],
+            mode=str(asked.get("mode") or ""),
+            min_truth=float(asked.get("min_truth") or 0) or None,
+            limit=max(1, min(int(asked.get("limit") or 48), MOST_RESULTS)),
+            compare=bool(asked.get("compare")),
+        )
+    except LcseError:
+        raise
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidOption(f"the page asked what cannot be understood: {error}") from error
 
 
 class _Guard:

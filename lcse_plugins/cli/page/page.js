@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 const inside = $("report");
 const report = inside && JSON.parse(inside.textContent);
 const STEP = 48; // pictures asked for at a time
-const PAUSE = 30; // milliseconds without a key before the query is sent
+const PAUSE = 10; // milliseconds without a key before the query is sent
 
 const state = {
   text: "", // as typed
@@ -340,14 +340,10 @@ function taken() {
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
+    $("chosen").textContent = "copied";
   } catch {
-    const area = element("textarea", { value: text });
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
+    say("This browser does not let the page copy.");
   }
-  $("chosen").textContent = "copied";
 }
 
 function exportJson() {
