@@ -30,6 +30,7 @@ __all__ = [
     "load",
     "make_scorer",
     "open_pictures",
+    "pictures",
     "print_json",
     "print_notes",
     "print_report",
@@ -114,8 +115,8 @@ def build(folders: Sequence[Path], out: Path | None, encoder: Encoder, **options
         with progress_bar("indexing") as progress:
             return ImageIndex.build(folders, place, encoder=encoder, progress=progress, **options)
     except KeyboardInterrupt:
-        kept = len(ImageIndex.open(place)) if is_index(place) else 0
-        click.echo(f"\nStopped. {kept} pictures are in {printable(place)}; the next run goes on from there.", err=True)
+        kept = pictures(len(ImageIndex.open(place)) if is_index(place) else 0)
+        click.echo(f"\nStopped. The index {printable(place)} has {kept}; the next run goes on from there.", err=True)
         raise SystemExit(130) from None
 
 
@@ -132,7 +133,7 @@ def open_pictures(folders: Sequence[Path], encoder: Encoder) -> ImageIndex:
         report = build(folders, None, encoder)
         place = report.path
         if report.added:
-            click.echo(f"indexed {report.added} pictures in {printable(place)}", err=True)
+            click.echo(f"indexed {pictures(report.added)} in {printable(place)}", err=True)
             print_report(report)
     index = ImageIndex.open(place, encoder=encoder)
     if not len(index):
@@ -156,6 +157,11 @@ def printable(name: object) -> str:
         letter if letter.isprintable() or category(letter) == "Zs" else letter.encode("unicode_escape").decode()
         for letter in str(name)
     )
+
+
+def pictures(count: int) -> str:
+    """`1 picture`, `5,000 pictures`."""
+    return f"{count:,} picture" + ("" if count == 1 else "s")
 
 
 def reason_in_colour(result: Ranked) -> str:

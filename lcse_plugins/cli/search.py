@@ -17,6 +17,7 @@ from lcse_plugins.cli.options import (
     load,
     make_scorer,
     open_pictures,
+    pictures,
     print_json,
     print_notes,
     print_report,
@@ -93,26 +94,26 @@ def search(
     _check_order(folders, query)
     scorer = make_scorer(**scoring)
     encoded = scorer.encode(query)  # refused before pictures are indexed for it
-    pictures = open_pictures(folders, scorer.encoder).between(since, until)
-    ranking = rank_pool(encoded, pictures, limit=limit, min_truth=min_truth)
+    found = open_pictures(folders, scorer.encoder).between(since, until)
+    ranking = rank_pool(encoded, found, limit=limit, min_truth=min_truth)
     if as_json:
         print_json(_as_json(ranking))
     elif paths:
         for result in ranking:
             if result.satisfies:
                 click.echo(str(result.candidate.payload))
-    elif not len(pictures):
+    elif not len(found):
         click.echo("There are no pictures of that time.")
     else:
-        click.secho(f"{printable(query)}  ({len(pictures):,} pictures)", bold=True)
-        _show(ranking, summary_of(ranking, count_satisfying(encoded, pictures, min_truth)))
+        click.secho(f"{printable(query)}  ({pictures(len(found))})", bold=True)
+        _show(ranking, summary_of(ranking, count_satisfying(encoded, found, min_truth)))
         print_notes(*ranking.parse.notes, ranking.parse.error)
     if html is not None:
-        plain = LogicScorer.of(scorer, mode="holistic").rank(query, pictures, limit=limit)
-        missing = write_report(html, [Comparison(encoded, ranking, plain)], title=f"{len(pictures):,} pictures")
+        plain = LogicScorer.of(scorer, mode="holistic").rank(query, found, limit=limit)
+        missing = write_report(html, [Comparison(encoded, ranking, plain)], title=pictures(len(found)))
         click.echo(f"wrote {printable(html)}", err=True)
         if missing:
-            print_notes(f"{missing} pictures could not be shown; if their folder moved, index it anew")
+            print_notes(f"{pictures(missing)} could not be shown; if their folder moved, index it anew")
 
 
 def _check_order(folders: tuple[Path, ...], query: str) -> None:
@@ -159,8 +160,8 @@ def explain(folder: Path, query: str, image: str, as_json: bool, **scoring: Any)
     """Show how IMAGE, a picture in FOLDER or in an index, gets its score under QUERY."""
     scorer = make_scorer(**scoring)
     encoded = scorer.encode(query)
-    pictures = open_pictures([folder], scorer.encoder)
-    ranking = rank_pool(encoded, pictures.part([pictures.position(image)]))
+    found = open_pictures([folder], scorer.encoder)
+    ranking = rank_pool(encoded, found.part([found.position(image)]))
     if as_json:
         print_json(_as_json(ranking))
         return

@@ -8,6 +8,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def serve(
         click.echo(f"Search {state.title} at\n\n    {address}\n\nCtrl-C ends it.")
         if sys.stdout.isatty() if browse is None else browse:
             threading.Timer(0.5, webbrowser.open, [address]).start()
-        _run(make_app(state, scorer, token=token), listener)
+        with suppress(KeyboardInterrupt):
+            _run(make_app(state, scorer, token=token), listener)
 
 
 def _bound(port: int | None) -> socket.socket:

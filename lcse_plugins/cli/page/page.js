@@ -95,8 +95,9 @@ function fromReport() {
 
 async function watch() {
   const now = await (await fetch("state")).json();
-  const doing = now.busy && now.total ? `indexing ${now.done} of ${now.total}` : now.message;
-  $("where").textContent = [now.title, `${now.pictures.toLocaleString("en")} pictures`, doing].filter(Boolean).join(" · ");
+  const held = now.ready && `${now.pictures.toLocaleString("en")} ${now.pictures === 1 ? "picture" : "pictures"}`;
+  const doing = now.ready && now.busy && now.total ? `indexing ${now.done} of ${now.total}` : now.message;
+  $("where").textContent = [now.title, held, doing].filter(Boolean).join(" · ");
   $("progress").hidden = now.ready || !now.busy;
   if (now.total) Object.assign($("bar"), { max: now.total, value: now.done });
   $("progress-text").textContent = `Indexing: ${now.done} of ${now.total || "…"} pictures`;
@@ -270,7 +271,7 @@ function show(place) {
   const where = $("dialog-path");
   where.replaceChildren();
   if (result.href) where.append(element("a", { href: result.href, textContent: result.path }));
-  else if (result.path) where.append(result.path, element("button", { type: "button", textContent: "Copy", onclick: () => copy(result.path) }));
+  else if (result.path) where.append(result.path, " ", element("button", { type: "button", textContent: "Copy", onclick: () => copy(result.path) }));
   $("dialog-verdict").textContent = !result.evidence.length ? result.line || "" : result.satisfies ? "Satisfies the query." : "Does not satisfy the query; among the nearest.";
   $("bars").replaceChildren(...result.evidence.map(bar));
   $("fold").hidden = !result.arithmetic?.length;
