@@ -35,7 +35,8 @@ def summary_of(ranking: Ranking, satisfying: int | None) -> str:
 def answer_of(ranking: Ranking, encoded: EncodedQuery, satisfying: int | None = None) -> dict[str, Any]:
     """A ranking as the page takes it: `Ranking.to_json` with names, paths, lines for people and the arithmetic."""
     results = [_result(result, encoded) for result in ranking]
-    return {**ranking.to_json(), "summary": summary_of(ranking, satisfying), "results": results}
+    told = {"satisfying": satisfying, "summary": summary_of(ranking, satisfying), "results": results}
+    return {**ranking.to_json(), **told}
 
 
 def browse_answer(candidates: Iterable[tuple[Candidate, float | None]], summary: str) -> dict[str, Any]:

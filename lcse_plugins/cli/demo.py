@@ -41,10 +41,11 @@ def demo(photos: Path | None, queries: tuple[str, ...], html: Path) -> None:
             encoded=encoded,
             logical=logic.rank(query, pictures, limit=IN_PAGE),
             plain=plain.rank(query, pictures, limit=IN_PAGE // 2),
+            satisfying=count_satisfying(encoded, pictures),
         )
         comparisons.append(comparison)
         _print(comparison)
-        click.secho(f"  {summary_of(comparison.logical[:PRINTED], count_satisfying(encoded, pictures))}", dim=True)
+        click.secho(f"  {summary_of(comparison.logical[:PRINTED], comparison.satisfying)}", dim=True)
         print_notes(*encoded.parse.notes)
     write_report(html, comparisons, title=f"{len(pictures):,} photographs, searched by logic")
     click.echo(f"\nSee it:   open {printable(html)} in a browser")

@@ -66,7 +66,7 @@ def index(folders: tuple[Path, ...], out: Path | None, encoder: str, tiles: str 
 )
 @click.argument("folders", metavar="FOLDER...", nargs=-1, type=click.Path(path_type=Path))
 @click.argument("query")
-@click.option("-k", "limit", type=click.IntRange(1), default=10, show_default=True, help="How many pictures.")
+@click.option("-k", "limit", type=click.IntRange(1), help="How many pictures; by default 10, with --paths all.")
 @click.option("--min-truth", type=click.FloatRange(0, 1), help="Leave out pictures for which the query holds less.")
 @click.option("--since", metavar="DATE", help="Only pictures taken from then on, such as 2024 or 2024-05-01.")
 @click.option("--until", metavar="DATE", help="Only pictures taken up to then.")
@@ -77,7 +77,7 @@ def index(folders: tuple[Path, ...], out: Path | None, encoder: str, tiles: str 
 def search(
     folders: tuple[Path, ...],
     query: str,
-    limit: int,
+    limit: int | None,
     min_truth: float | None,
     since: str | None,
     until: str | None,
@@ -95,7 +95,9 @@ def search(
     scorer = make_scorer(**scoring)
     encoded = scorer.encode(query)  # refused before pictures are indexed for it
     found = open_pictures(folders, scorer.encoder).between(since, until)
+    limit = limit or (None if paths else 10)
     ranking = rank_pool(encoded, found, limit=limit, min_truth=min_truth)
+    satisfying = count_satisfying(encoded, found, min_truth)
     if as_json:
         print_json(_as_json(ranking))
     elif paths:
@@ -106,11 +108,12 @@ def search(
         click.echo("There are no pictures of that time.")
     else:
         click.secho(f"{printable(query)}  ({pictures(len(found))})", bold=True)
-        _show(ranking, summary_of(ranking, count_satisfying(encoded, found, min_truth)))
+        _show(ranking, summary_of(ranking, satisfying))
         print_notes(*ranking.parse.notes, ranking.parse.error)
     if html is not None:
         plain = LogicScorer.of(scorer, mode="holistic").rank(query, found, limit=limit)
-        missing = write_report(html, [Comparison(encoded, ranking, plain)], title=pictures(len(found)))
+        compared = Comparison(encoded, ranking, plain, satisfying)
+        missing = write_report(html, [compared], title=pictures(len(found)))
         click.echo(f"wrote {printable(html)}", err=True)
         if missing:
             print_notes(f"{pictures(missing)} could not be shown; if their folder moved, index it anew")

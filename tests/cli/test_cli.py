@@ -144,6 +144,7 @@ def test_search_reads_well(index: Path) -> None:
         assert re.fullmatch(r"dog: [a-z ]+ · (no person: not seen|person: [a-z]+)", reason)
     assert "no person: not seen" in lines[1]
     assert len({line.index(str(PHOTOS)) for line in lines[1:ends]}) == 1  # a column of its own
+    assert run("search", index, "no person", "--paths").stdout.count("\n") > 10  # all of them
     few = run("search", index, "a dog and no person", "-k", 2).stdout
     assert f"{ends - 1} pictures satisfy this; 2 of them are shown." in few
 

@@ -122,7 +122,7 @@ function draw(answer) {
   const focused = document.activeElement?.closest?.(".card");
   const before = cards;
   cards = new Map();
-  const parts = answer.plain ? [drawComparison(answer, before)] : drawAnswer(answer.results, before);
+  const parts = answer.plain ? [drawComparison(answer, before)] : drawAnswer(answer, before);
   if (answer.results.length >= state.limit && !report && !answer.plain) {
     parts.push(element("button", { className: "more", type: "button", textContent: "Show more", onclick: showMore }));
   }
@@ -137,17 +137,17 @@ function showMore() {
   ask();
 }
 
-function drawAnswer(results, before) {
+function drawAnswer({ results, satisfying }, before) {
   const held = results.filter((result) => result.satisfies !== false);
   const others = results.filter((result) => result.satisfies === false);
   shown = [...held, ...others];
   const made = shown.map((result, place) => card(result, place, "one", before));
-  const nearest = made.slice(held.length);
+  const said = satisfying > held.length ? "These do not satisfy it; more that do come further on." : "The answer ends here; these are the nearest.";
   if (!held.length || !others.length) return [element("ul", { className: "grid" }, ...made)];
   return [
     element("ul", { className: "grid" }, ...made.slice(0, held.length)),
-    element("h2", { className: "ends", textContent: "The answer ends here; these are the nearest." }),
-    element("ul", { className: "grid nearest" }, ...nearest),
+    element("h2", { className: "ends", textContent: said }),
+    element("ul", { className: "grid nearest" }, ...made.slice(held.length)),
   ];
 }
 

@@ -35,11 +35,13 @@ class Comparison:
         encoded: The query.
         logical: The ranking that obeys it.
         plain: The ranking of the encoder alone.
+        satisfying: How many pictures of the whole collection satisfy the query, where that is known.
     """
 
     encoded: EncodedQuery
     logical: Ranking
     plain: Ranking
+    satisfying: int | None = None
 
 
 def write_report(path: str | Path, comparisons: Iterable[Comparison], *, title: str = "Image search by logic") -> int:
@@ -50,7 +52,7 @@ def write_report(path: str | Path, comparisons: Iterable[Comparison], *, title: 
     """
     answers, pictures = [], dict[str, str | None]()
     for comparison in comparisons:
-        answer = answer_of(comparison.logical, comparison.encoded)
+        answer = answer_of(comparison.logical, comparison.encoded, comparison.satisfying)
         answer["plain"] = answer_of(comparison.plain, comparison.encoded)["results"]
         answers.append(answer)
         for result in (*answer["results"], *answer["plain"]):
