@@ -1,4 +1,4 @@
-"""Make `examples/demo.jpg`: the first pictures of the demo's lead query, by plain similarity and by logic.
+"""Make `examples/demo.jpg` and its copy for the site: the demo's lead query, by plain similarity and by logic.
 
 python tools/build_demo_picture.py
 """
@@ -11,11 +11,11 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from lcse_plugins import Candidate, LogicScorer
 from lcse_plugins.cli.demo import QUERIES
-from lcse_plugins.cli.options import seen
 from lcse_plugins.images.gallery import demo_photos
 from lcse_plugins.scoring.results import Ranking
 
-TARGET = Path(__file__).parents[1] / "examples" / "demo.jpg"
+ROOT = Path(__file__).parents[1]
+TARGETS = (ROOT / "examples" / "demo.jpg", ROOT / "docs" / "assets" / "demo.jpg")
 WIDTH, HEIGHT, GAP, SHOWN = 240, 180, 18, 5
 GROUND, INK, QUIET, GOOD, BAD = "#fafaf8", "#171a1e", "#57606a", "#17734a", "#b3261e"
 
@@ -35,8 +35,9 @@ def main() -> None:
     draw.text((GAP, 18), f"“{query}”", fill=INK, font=_font(32))
     _row(sheet, 76, "Plain similarity", plain)
     _row(sheet, 76 + row, "With logic", logical)
-    sheet.save(TARGET, "JPEG", quality=88, optimize=True)
-    print(f"{TARGET}: {sheet.width} × {sheet.height}, {TARGET.stat().st_size / 1000:.0f} kB")
+    for target in TARGETS:
+        sheet.save(target, "JPEG", quality=88, optimize=True)
+        print(f"{target}: {sheet.width} × {sheet.height}, {target.stat().st_size / 1000:.0f} kB")
 
 
 def _row(sheet: Image.Image, top: int, title: str, ranking: Ranking) -> None:
@@ -48,8 +49,7 @@ def _row(sheet: Image.Image, top: int, title: str, ranking: Ranking) -> None:
         sheet.paste(picture, (left, top + 32))
         colour = GOOD if result.satisfies else BAD
         draw.rectangle((left, top + 32 + HEIGHT, left + WIDTH - 1, top + 36 + HEIGHT), fill=colour)
-        said = " · ".join(map(seen, result.evidence))
-        draw.text((left, top + 40 + HEIGHT), said, fill=colour, font=_font(14))
+        draw.text((left, top + 40 + HEIGHT), result.reason, fill=colour, font=_font(14))
 
 
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from langchain_lcse.documents import name_of
 from langchain_lcse.retrievers import LogicRetriever
 from langchain_lcse.stores import MISTAKES
-from lcse_plugins.encoders.lru_cache import LruCache
+from lcse_plugins.encoders.text_vectors import LruCache
 from lcse_plugins.errors import ImageError, InvalidOption, LcseError
 from lcse_plugins.hosts.pictures import picture_to_send
 from lcse_plugins.hosts.result_metadata import read_result_metadata

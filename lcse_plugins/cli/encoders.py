@@ -1,14 +1,31 @@
-"""`lcse encoders`: what can encode."""
+"""`lcse encoders` and `lcse calibrate`: what can encode, and μ, β and the presence curve of one."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 import click
 
-from lcse_plugins.cli.options import json_option, print_json
+from lcse_plugins.cli.options import (
+    encoder_option,
+    file_to_write,
+    json_option,
+    load,
+    print_json,
+    print_notes,
+    progress_bar,
+)
+from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode, ScoringConfig
 
-__all__ = ["encoders"]
+if TYPE_CHECKING:
+    from lcse_plugins.calibrating.fitting import Objective
+    from lcse_plugins.encoders import FloatArray
+
+__all__ = ["calibrate", "encoders"]
+
+BATCH = 32
 
 
 @click.command(epilog="Example: lcse encoders --json")
@@ -18,11 +35,86 @@ def encoders(as_json: bool) -> None:
     from lcse_plugins.encoders.registry import available_encoders
 
     listings = available_encoders()
-    if as_json:
-        for listing in listings:
-            print_json(asdict(listing))
-        return
     width = max(len(listing.name) for listing in listings)
     for listing in listings:
-        state = "" if listing.installed else click.style(f'  pip install "lcse-plugins[{listing.extra}]"', fg="yellow")
-        click.echo(f"{listing.name:<{width}}  {listing.summary}{state}")
+        missing = (
+            "" if listing.installed else click.style(f'  pip install "lcse-plugins[{listing.extra}]"', fg="yellow")
+        )
+        if as_json:
+            print_json(asdict(listing))
+        else:
+            click.echo(f"{listing.name:<{width}}  {listing.summary}{missing}")
+
+
+@click.command(epilog="Example: lcse calibrate labels.csv --images photos --out calibration.json")
+@click.argument("labels", type=click.Path(path_type=Path))
+@click.option("--images", type=click.Path(path_type=Path), help="Where pictures are; by default beside LABELS.")
+@file_to_write("--out", "-o", help="Write the calibration as JSON, for --calibration and Calibration.load.")
+@encoder_option
+@click.option(
+    "--mode",
+    type=click.Choice([mode for mode in get_args(Mode) if mode != "holistic"]),  # which uses neither μ nor β
+    default=DEFAULT_CONFIG.mode,
+    show_default=True,
+    help="The mode that μ and β are fitted for.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(["pairwise", "retrieval"]),
+    default="retrieval",
+    show_default=True,
+    help="What to make best: the paper's pairwise accuracy, or rankings.",
+)
+@json_option
+def calibrate(
+    labels: Path,
+    images: Path | None,
+    out: Path | None,
+    encoder: str,
+    mode: Mode,
+    objective: Objective,
+    as_json: bool,
+) -> None:
+    """Fit μ, β and the presence curve on LABELS: a CSV with path and labels (a;b;c), COCO's JSON, or JSON lines."""
+    import numpy as np
+
+    from lcse_plugins.calibrating.fitting import fit_calibration
+    from lcse_plugins.calibrating.labelled import read_labels
+    from lcse_plugins.encoders import concept_vectors
+
+    labelled = read_labels(labels, images=images)
+    model = load(encoder)
+    rows: list[FloatArray] = []
+    with progress_bar("encoding") as progress:
+        for start in range(0, len(labelled.paths), BATCH):  # in batches, so that the bar moves
+            rows.extend(model.encode_images(labelled.paths[start : start + BATCH]))
+            progress(len(rows), len(labelled.paths))
+    similarities = np.stack(rows) @ concept_vectors(model, labelled.classes).T
+    with progress_bar("fitting") as progress:
+        fit = fit_calibration(
+            similarities,
+            labelled.labels,
+            encoder_id=model.encoder_id,
+            objective=objective,
+            config=ScoringConfig(mode=mode),
+            progress=progress,
+        )
+    fitted = fit.calibration
+    if out is not None:
+        fitted.save(out)
+    for name in fit.at_edge:
+        print_notes(f"{name} lies at the edge of the values tried; more labelled pictures may tell it better")
+    if as_json:
+        told = {"objective": objective, "value": fit.accuracy, "per_operator": fit.per_operator}
+        print_json({**fitted.to_json(), **told, "at_edge": list(fit.at_edge)})
+        return
+    click.echo(f"{len(labelled)} pictures, {len(labelled.classes)} labels, objective {objective}")
+    for name, value in {**fit.per_operator, "mean": fit.accuracy}.items():
+        click.echo(f"  {name:<8} {100 * value:5.1f}")
+    click.secho(f"μ = {fitted.mu:.4f}, β = {fitted.beta:g}", bold=True)
+    if fitted.presence is None:
+        click.echo("no presence curve: too few labels tell what is there from what is not")
+    else:
+        click.echo(f"presence = σ({fitted.presence.intercept:.2f} + {fitted.presence.slope:.2f} s)")
+    if out is not None:
+        click.echo(f"wrote {out}")

@@ -25,10 +25,10 @@ COMMANDS = {
     "demo": ("lcse_plugins.cli.demo:demo", "Show it on photographs that come with it."),
     "serve": ("lcse_plugins.cli.serve:serve", "Open a page to search a folder with, on this machine only."),
     "search": ("lcse_plugins.cli.search:search", "Rank the pictures of a folder by a query."),
-    "index": ("lcse_plugins.cli.index:index", "Encode a folder of pictures, or bring its index up to date."),
-    "explain": ("lcse_plugins.cli.explain:explain", "Show the arithmetic of one picture's score."),
+    "index": ("lcse_plugins.cli.search:index", "Encode a folder of pictures, or bring its index up to date."),
+    "explain": ("lcse_plugins.cli.search:explain", "Show the arithmetic of one picture's score."),
     "parse": ("lcse_plugins.cli.parse:parse", "Show how a query is read."),
-    "calibrate": ("lcse_plugins.cli.calibrate:calibrate", "Fit a calibration for an encoder on labelled pictures."),
+    "calibrate": ("lcse_plugins.cli.encoders:calibrate", "Fit a calibration for an encoder on labelled pictures."),
     "encoders": ("lcse_plugins.cli.encoders:encoders", "List the encoders."),
     "bench": ("lcse_plugins.bench.cli:bench", "Measure an encoder with this method on your own pictures."),
 }
@@ -80,7 +80,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # letters it lacks come out as "?"; standard error escapes them
         sys.stdout.reconfigure(errors="replace")
     try:
-        cli(standalone_mode=True, color=_colour())
+        cli(prog_name="lcse", color=_colour())
     except LcseError as error:
         _fail(str(error))
     except OSError as error:

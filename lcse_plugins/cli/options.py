@@ -4,38 +4,39 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from unicodedata import category
 
 import click
 
-from lcse_plugins.errors import InvalidOption, QueryError
+from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode
 
 if TYPE_CHECKING:
     from lcse_plugins.encoders import Encoder
-    from lcse_plugins.errors import ImageError
-    from lcse_plugins.parsing.result import Parse
+    from lcse_plugins.index import ImageIndex, IndexReport
     from lcse_plugins.scorer import LogicScorer
+    from lcse_plugins.scoring.results import Ranked
 
 __all__ = [
     "QueryCommand",
+    "build",
     "encoder_option",
     "file_to_write",
     "json_option",
     "load",
     "make_scorer",
-    "naming",
-    "print_each",
+    "open_pictures",
+    "pictures",
     "print_json",
-    "print_left_out",
     "print_notes",
+    "print_report",
     "printable",
     "progress_bar",
-    "query_lines",
+    "reason_in_colour",
     "scoring_options",
 ]
 
@@ -59,6 +60,38 @@ def scoring_options(command: F) -> F:
     return command
 
 
+def file_to_write(*names: str, **options: Any) -> Callable[[F], F]:
+    """An option for a file; one in a folder that is not there is refused now, not after the work."""
+
+    def check(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
+        if path is not None and not path.parent.is_dir():
+            raise InvalidOption(f"cannot write {path}: there is no folder {path.parent}")
+        return path
+
+    kind = click.Path(path_type=Path, dir_okay=False, writable=True)
+    return click.option(*names, type=kind, callback=check, **options)
+
+
+class QueryCommand(click.Command):
+    """A command that takes a query: says how to give one that begins with a dash, or has several words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; of what cannot be understood, say how it is given if it is meant as a query."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if isinstance(error, click.NoSuchOption) and not error.option_name.startswith("--"):
+                advice = "a query that begins with a dash goes last, after --"
+            elif type(error) is click.UsageError:  # arguments are left over
+                advice = "put the query in quotes"
+            else:
+                raise
+            raise click.UsageError(f"{error.message.rstrip('.')}; {advice}", ctx=ctx) from None
+
+
+# what they build
+
+
 def load(name: str) -> Encoder:
     """The encoder of that name."""
     from lcse_plugins.encoders.registry import load_encoder
@@ -73,84 +106,49 @@ def make_scorer(encoder: str, mode: Mode, calibration: Path | None) -> LogicScor
     return LogicScorer(load(encoder), calibration=calibration, mode=mode)
 
 
-class QueryCommand(click.Command):
-    """A command that takes a query: says how to give one that begins with a dash, or has several words."""
+def build(folders: Sequence[Path], out: Path | None, encoder: Encoder, **options: Any) -> IndexReport:
+    """Make or update an index, with a bar; interrupted, say that what is done is kept."""
+    from lcse_plugins.index import ImageIndex, cache_place, is_index
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; of what cannot be understood, say how it is given if it is meant as a query."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if error.option_name.startswith("--"):
-                raise
-            message = f"{error.message.rstrip('.')}; a query that begins with a dash goes last, after --"
-            raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
-        except click.UsageError as error:
-            if type(error) is not click.UsageError:  # which is of arguments that are left over
-                raise
-            raise click.UsageError(f"{error.message.rstrip('.')}; put the query in quotes", ctx=ctx) from None
-
-
-def file_to_write(*names: str, **options: Any) -> Callable[[F], F]:
-    """An option for a file; one in a folder that is not there is refused now, not after the work."""
-
-    def check(ctx: click.Context, param: click.Parameter, path: Path | None) -> Path | None:
-        if path is not None and not path.parent.is_dir():
-            raise InvalidOption(f"cannot write {path}: there is no folder {path.parent}")
-        return path
-
-    kind = click.Path(path_type=Path, dir_okay=False, writable=True)
-    return click.option(*names, type=kind, callback=check, **options)
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """An error of the system names the file that was to be written; that of a full disk by itself does not."""
+    place = out or cache_place(folders, encoder)
     try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        with progress_bar("indexing") as progress:
+            return ImageIndex.build(folders, place, encoder=encoder, progress=progress, **options)
+    except KeyboardInterrupt:
+        kept = pictures(len(ImageIndex.open(place)) if is_index(place) else 0)
+        click.echo(f"\nStopped. The index {printable(place)} has {kept}; the next run goes on from there.", err=True)
+        raise SystemExit(130) from None
 
 
-def query_lines(stream: TextIO) -> Iterator[str]:
-    """The queries of a file, one a line.
+def open_pictures(folders: Sequence[Path], encoder: Encoder) -> ImageIndex:
+    """The index at a path; or that of folders of pictures, made or brought up to date first.
 
     Raises:
-        QueryError: the file is not text.
+        ImageError: there are no pictures in it.
     """
-    try:
-        for line in stream:
-            if line.strip():
-                yield line.strip()
-    except UnicodeDecodeError as error:
-        raise QueryError(f"{stream.name} is not UTF-8 text; save it as UTF-8, one query a line") from error
+    from lcse_plugins.index import ImageIndex, is_index
+
+    place = folders[0]
+    if len(folders) > 1 or not is_index(place):
+        report = build(folders, None, encoder)
+        place = report.path
+        if report.added:
+            click.echo(f"indexed {pictures(report.added)} in {printable(place)}", err=True)
+            print_report(report)
+    index = ImageIndex.open(place, encoder=encoder)
+    if not len(index):
+        reason = f"; {len(index.broken)} cannot be used, such as {index.broken[0]}" if index.broken else ""
+        raise ImageError(folders[0], f"it has no pictures to search{reason}")
+    return index
 
 
-def print_each(queries: Iterable[str], answer: Callable[[str], dict[str, Any]]) -> None:
-    """Print the answer to each query as a line of JSON; for a query that cannot be read, the reason.
-
-    Raises:
-        QueryError: some could not be read.
-    """
-    failed = 0
-    for text in queries:
-        try:
-            print_json(answer(text))
-        except QueryError as error:
-            print_json({"query": text, "error": str(error)})
-            failed += 1
-    if failed:
-        raise QueryError(f"{failed} of the queries cannot be read; their lines say why")
+# how things are printed
 
 
 def print_json(value: object) -> None:
-    """Print a value as a line of JSON, with escapes if the output lacks one of its letters."""
-    line = json.dumps(value, ensure_ascii=False)
-    try:
-        line.encode(getattr(sys.stdout, "encoding", None) or "utf-8")  # there may be no output at all
-    except UnicodeEncodeError:
-        line = json.dumps(value)
-    click.echo(line)
+    """Print a value as a line of JSON, with escapes where the output may lack letters."""
+    unicode = (sys.stdout.encoding or "").lower() == "utf-8" if sys.stdout else False  # there may be no output at all
+    click.echo(json.dumps(value, ensure_ascii=not unicode))
 
 
 def printable(name: object) -> str:
@@ -161,16 +159,30 @@ def printable(name: object) -> str:
     )
 
 
-def print_notes(parse: Parse) -> None:
-    """Print what a person should know about how the query was read, on standard error."""
-    for note in (*parse.notes, *filter(None, [parse.error])):
+def pictures(count: int) -> str:
+    """`1 picture`, `5,000 pictures`."""
+    return f"{count:,} picture" + ("" if count == 1 else "s")
+
+
+def reason_in_colour(result: Ranked) -> str:
+    """`dog: clear · person: likely`, with what speaks against a picture that does not satisfy the query in red."""
+    return " · ".join(
+        click.style(printable(item.seen), fg=None if item.fits or result.satisfies else "red")
+        for item in result.evidence
+    )
+
+
+def print_notes(*notes: str | None) -> None:
+    """Print what a person should know, on standard error."""
+    for note in filter(None, notes):
         click.secho(f"note: {printable(note)}", fg="yellow", err=True)
 
 
-def print_left_out(errors: Iterable[ImageError]) -> None:
-    """Print what could not be used and why, on standard error."""
-    for error in errors:
+def print_report(report: IndexReport) -> None:
+    """Print what could not be read, and what was passed over, on standard error."""
+    for error in report.broken:
         click.secho(f"left out {printable(error)}", fg="yellow", err=True)
+    print_notes(report.note)
 
 
 @contextmanager

@@ -1,148 +1,175 @@
-"""`lcse search`: the pictures of a folder, ranked by a query."""
+"""`lcse index`, `lcse search`, `lcse explain`: folders of pictures, ranked by a query."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
 import click
 
-from lcse_plugins.cli.folders import open_pictures
+from lcse_plugins.cli.answers import arithmetic, count_satisfying, summary_of
 from lcse_plugins.cli.options import (
     QueryCommand,
+    build,
+    encoder_option,
     file_to_write,
     json_option,
+    load,
     make_scorer,
-    naming,
-    print_each,
+    open_pictures,
+    pictures,
     print_json,
     print_notes,
+    print_report,
     printable,
-    query_lines,
+    reason_in_colour,
     scoring_options,
 )
+from lcse_plugins.cli.page.report import Comparison, write_report
+from lcse_plugins.query import canonical, draw
+from lcse_plugins.retrieval.sources import rank_pool
+from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.results import Ranking
 
-if TYPE_CHECKING:
-    from lcse_plugins.index import ImageIndex
-    from lcse_plugins.scorer import LogicScorer
-    from lcse_plugins.scoring.results import Ranked, Ranking
+__all__ = ["explain", "index", "search"]
 
-__all__ = ["reason_in_colour", "search"]
+
+@click.command(epilog="Example: lcse index ~/Pictures --out pictures.lcse")
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", "-o", type=click.Path(path_type=Path), help="Where the index goes; by default a cache folder.")
+@encoder_option
+@click.option(
+    "--tiles", type=click.Choice(["few"]), help="Also look at parts of pictures, for small things; 6 × as long."
+)
+@json_option
+def index(folders: tuple[Path, ...], out: Path | None, encoder: str, tiles: str | None, as_json: bool) -> None:
+    """Encode the pictures in each FOLDER, or bring their index up to date.
+
+    Run it again after adding, changing or removing pictures: only what changed is encoded. It may be interrupted. A
+    file of the same name, size and time of change counts as unchanged.
+    """
+    report = build(folders, out, load(encoder), tiles=tiles)
+    counts = {name: getattr(report, name) for name in ("added", "updated", "removed", "unchanged", "repaired")}
+    if as_json:
+        broken = [{"path": str(error.source), "reason": error.reason} for error in report.broken]
+        print_json({"index": str(report.path), **counts, "broken": broken, "passed_over": dict(report.passed_over)})
+        return
+    said = [f"{count} {name}" for name, count in counts.items() if count]
+    if report.broken:
+        said.append(f"{len(report.broken)} left out")
+    click.echo(f"{printable(report.path)}: {', '.join(said)}")
+    print_report(report)
 
 
 @click.command(
     cls=QueryCommand, epilog="Example: lcse search ~/Pictures 'a kitchen but no microwave' -k 5 --html kitchen.html"
 )
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.argument("query", required=False)
-@click.option("-k", "limit", type=click.IntRange(1), default=10, show_default=True, help="How many pictures.")
-@click.option("--queries", type=click.File(encoding="utf-8-sig"), metavar="FILE", help="One query a line; prints JSON.")
+@click.argument("folders", metavar="FOLDER...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("query")
+@click.option("-k", "limit", type=click.IntRange(1), help="How many pictures; by default 10, with --paths all.")
 @click.option("--min-truth", type=click.FloatRange(0, 1), help="Leave out pictures for which the query holds less.")
 @click.option("--since", metavar="DATE", help="Only pictures taken from then on, such as 2024 or 2024-05-01.")
 @click.option("--until", metavar="DATE", help="Only pictures taken up to then.")
 @click.option("--paths", is_flag=True, help="Print the paths of what satisfies the query, one a line, to be piped.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where the index goes; by default a cache folder.")
 @file_to_write("--html", metavar="FILE", help="Write the page with this answer inside.")
 @scoring_options
 @json_option
 def search(
-    folder: Path,
-    query: str | None,
-    limit: int,
-    queries: TextIO | None,
+    folders: tuple[Path, ...],
+    query: str,
+    limit: int | None,
     min_truth: float | None,
     since: str | None,
     until: str | None,
     paths: bool,
-    out: Path | None,
     html: Path | None,
     as_json: bool,
     **scoring: Any,
 ) -> None:
-    """Rank the pictures in FOLDER by QUERY: plain English, or AND, OR, NOT, parentheses and "quotes".
+    """Rank the pictures in each FOLDER by QUERY: plain English, or AND, OR, NOT, parentheses and "quotes".
 
-    FOLDER holds pictures, which are indexed first if need be, or is an index that `lcse index` made.
+    A FOLDER holds pictures, which are indexed first if need be, or is an index that `lcse index` made. A picture's date
+    is its camera's or, where that says nothing, its file's.
     """
-    from lcse_plugins.index import is_index
-
-    if (query is None) == (queries is None):
-        raise click.UsageError("give one QUERY, or --queries with one query a line")
-    if query is None and (html is not None or paths):
-        raise click.UsageError("--html and --paths go with one QUERY")
-    if query and not folder.exists() and (is_index(query) or Path(query).is_dir()):
-        raise click.UsageError("FOLDER comes first, then QUERY")
-    texts = [] if queries is None else list(query_lines(queries))
+    _check_order(folders, query)
     scorer = make_scorer(**scoring)
-    if query is not None:
-        scorer.read(query)  # refused before pictures are indexed for it
-    index = open_pictures(folder, scorer.encoder, out=out).between(since, until)
-
-    def found(text: str) -> Ranking:
-        return scorer.rank(text, index, limit=limit, min_truth=min_truth)
-
-    if query is None:
-        print_each(texts, lambda text: _as_json(found(text)))
-        return
-    ranking = found(query)
+    encoded = scorer.encode(query)  # refused before pictures are indexed for it
+    found = open_pictures(folders, scorer.encoder).between(since, until)
+    limit = limit or (None if paths else 10)
+    ranking = rank_pool(encoded, found, limit=limit, min_truth=min_truth)
+    satisfying = count_satisfying(encoded, found, min_truth)
     if as_json:
         print_json(_as_json(ranking))
     elif paths:
         for result in ranking:
             if result.satisfies:
                 click.echo(str(result.candidate.payload))
-    elif not len(index):
-        click.echo("there are no pictures of that time" if since or until else "the index holds no pictures")
+    elif not len(found):
+        click.echo("There are no pictures of that time.")
     else:
-        _show(ranking, len(index))
-        print_notes(ranking.parse)
+        click.secho(f"{printable(query)}  ({pictures(len(found))})", bold=True)
+        _show(ranking, summary_of(ranking, satisfying))
+        print_notes(*ranking.parse.notes, ranking.parse.error)
     if html is not None:
-        _write_report(html, ranking, scorer, index, limit)
+        plain = LogicScorer.of(scorer, mode="holistic").rank(query, found, limit=limit)
+        compared = Comparison(encoded, ranking, plain, satisfying)
+        missing = write_report(html, [compared], title=pictures(len(found)))
+        click.echo(f"wrote {printable(html)}", err=True)
+        if missing:
+            print_notes(f"{pictures(missing)} could not be shown; if their folder moved, index it anew")
+
+
+def _check_order(folders: tuple[Path, ...], query: str) -> None:
+    """Say what was mistaken: the query left out or before the folder, or its quotes forgotten."""
+    missing = next((folder for folder in folders if not folder.exists()), None)
+    if not folders:
+        raise click.UsageError("give a FOLDER, then a QUERY")
+    if missing and Path(query).is_dir():
+        raise click.UsageError("FOLDER comes first, then QUERY")
+    if missing and len(folders) > 1:
+        raise click.UsageError(f"there is no folder {printable(missing)}; if it is part of the query, use quotes")
 
 
 def _as_json(ranking: Ranking) -> dict[str, Any]:
-    report = ranking.to_json()
-    for entry, result in zip(report["results"], ranking, strict=True):
+    answer = ranking.to_json()
+    for entry, result in zip(answer["results"], ranking, strict=True):
         entry["path"] = str(result.candidate.payload)
-    return report
+    return answer
 
 
-def _show(ranking: Ranking, pictures: int) -> None:
+def _show(ranking: Ranking, summary: str) -> None:
     """Print a ranking: what satisfies the query, then the nearest; the path alone in the last column."""
-    click.secho(f"{printable(ranking.parse.text)}  ({pictures} pictures)", bold=True)
-    width = max((len(result.reason) for result in ranking), default=0)
-    held = [result for result in ranking if result.satisfies]
-    for result in held:
-        _show_one(result, width)
-    if ranking:
-        click.secho(ranking.summary, fg="green" if held else "yellow")
-    else:
-        click.secho("No picture satisfies the query far enough; lower --min-truth.", fg="yellow")
-    for result in ranking:
-        if not result.satisfies:
-            _show_one(result, width)
+    width = max((len(printable(result.reason)) for result in ranking), default=0)
+    lines = [
+        f"  {reason_in_colour(result)}{' ' * (width - len(printable(result.reason)))}  "
+        f"{printable(result.candidate.payload)}"
+        for result in ranking
+    ]
+    held = [line for line, result in zip(lines, ranking, strict=True) if result.satisfies]
+    nearest = [line for line, result in zip(lines, ranking, strict=True) if not result.satisfies]
+    if not ranking:
+        summary = "No picture satisfies the query far enough; lower --min-truth."
+    for line in (*held, click.style(summary, fg="green" if held else "yellow"), *nearest):
+        click.echo(line)
 
 
-def _show_one(result: Ranked, width: int) -> None:
-    padding = " " * (width - len(result.reason))
-    click.echo(f"  {reason_in_colour(result)}{padding}  {printable(result.candidate.payload)}")
-
-
-def reason_in_colour(result: Ranked) -> str:
-    """`dog: clear · person: likely`, with what speaks against a picture that does not satisfy the query in red."""
-    return " · ".join(
-        click.style(item.seen, fg=None if item.fits or result.satisfies else "red") for item in result.evidence
-    )
-
-
-def _write_report(html: Path, ranking: Ranking, scorer: LogicScorer, index: ImageIndex, limit: int) -> None:
-    from lcse_plugins.cli.page.report import Comparison, write_report
-    from lcse_plugins.scorer import LogicScorer
-
-    query = ranking.parse.text
-    plain = LogicScorer.of(scorer, mode="holistic").rank(query, index, limit=limit)
-    with naming(html):
-        missing = write_report(html, [Comparison(encoded=scorer.encode(query), logical=ranking, plain=plain)])
-    click.echo(f"wrote {printable(html)}", err=True)
-    if missing:
-        warning = f"{missing} pictures could not be shown; if their folder moved, index it anew"
-        click.secho(f"note: {warning}", fg="yellow", err=True)
+@click.command(cls=QueryCommand, epilog="Example: lcse explain ~/Pictures 'a cup and no cat' kitchen/cup.jpg")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("query")
+@click.argument("image")
+@scoring_options
+@json_option
+def explain(folder: Path, query: str, image: str, as_json: bool, **scoring: Any) -> None:
+    """Show how IMAGE, a picture in FOLDER or in an index, gets its score under QUERY."""
+    scorer = make_scorer(**scoring)
+    encoded = scorer.encode(query)
+    found = open_pictures([folder], scorer.encoder)
+    ranking = rank_pool(encoded, found.part([found.position(image)]))
+    if as_json:
+        print_json(_as_json(ranking))
+        return
+    click.secho(printable(ranking[0].candidate.payload), bold=True)
+    click.echo(reason_in_colour(ranking[0]))
+    click.echo(f"\n{draw(canonical(encoded.parse.query))}\n")
+    click.echo("\n".join(arithmetic(encoded, ranking[0])))
+    print_notes(*ranking.parse.notes, ranking.parse.error)

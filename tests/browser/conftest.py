@@ -22,15 +22,8 @@ from lcse_plugins.images.gallery import demo_photos
 SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 NASTY = "<img src=x onerror=hacked=1>\"'&<script>hacked=1<script>.jpg"
 FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 
 
@@ -147,7 +140,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def state(photos: Path, scorer: LogicScorer) -> PageState:
     ImageIndex.build(photos, photos.parent / "index", encoder=scorer.encoder)
     state = PageState(title="photographs", examples=["a dog and no person", "a bus or a train"])
-    state.put(FolderCollection(ImageIndex.open(photos.parent / "index"), title="photographs"))
+    state.put(FolderCollection(ImageIndex.open(photos.parent / "index")))
     return state
 
 

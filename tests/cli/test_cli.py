@@ -17,14 +17,13 @@ from urllib.request import urlopen
 import pytest
 from click.testing import CliRunner, Result
 
-from lcse_plugins import ImageIndex
 from lcse_plugins.cli.main import COMMANDS, cli
 from lcse_plugins.errors import LcseError
 from lcse_plugins.images.gallery import demo_photos
 
 PHOTOS = demo_photos()[0].parent
 FEW = ("dog-in-armchair.jpg", "skier-with-dog.jpg", "cat-in-sink.jpg", "horses.jpg", "pasta.jpg")
-MAIN = (sys.executable, "-c", "from lcse_plugins.cli.main import main; main()")
+MAIN = (sys.executable, "-m", "lcse_plugins")
 
 
 @pytest.fixture(autouse=True)
@@ -35,8 +34,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def run(*arguments: Any, ok: bool = True, **options: Any) -> Result:
-    result = CliRunner().invoke(cli, [str(a) for a in arguments], **options)
+def run(*arguments: Any, ok: bool = True) -> Result:
+    result = CliRunner().invoke(cli, [str(a) for a in arguments])
     if ok and result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert (result.exit_code == 0) is ok, result.output
@@ -69,52 +68,19 @@ def photos(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_command_has_help_with_an_example() -> None:
-    for name in COMMANDS:
-        text = run(name, "--help").output
-        assert "Usage:" in text
-        assert name == "bench" or "Example: lcse" in " ".join(text.split())
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "bench"])
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    assert "Example: lcse" in " ".join(run(name, "--help").output.split())
 
 
-# reading
-
-
-def test_parse_draws_the_tree() -> None:
+def test_parse_shows_the_reading() -> None:
     assert run("parse", "an umbrella and no person").output == "AND\n├── umbrella\n└── NOT person\n"
     assert "no logic" in run("parse", "a dog chasing a cat").output
     assert "contradiction" in run("parse", "a dog and no dog").output
-
-
-def test_parse_json_is_the_canonical_tree_and_says_whether_it_is_sure() -> None:
-    data = run_json("parse", "NOT (umbrella OR person)")
-    assert data["tree"] == {
-        "op": "and",
-        "children": [
-            {"op": "not", "child": {"op": "concept", "text": "umbrella"}},
-            {"op": "not", "child": {"op": "concept", "text": "person"}},
-        ],
-    }
-    assert data["constrained"] is True
-    assert data["sure"] is True
-    assert data["notes"] == []
-
-
-@pytest.mark.parametrize("command", [["parse", "--file"], ["search", "INDEX", "--queries"]])
-def test_a_query_that_cannot_be_read_does_not_stop_the_others(command: list[str], index: Path, tmp_path: Path) -> None:
-    (tmp_path / "q.txt").write_text("a dog\n\n(a cat AND\nno cat\n", encoding="utf-8")
-    arguments = [str(index) if word == "INDEX" else word for word in command]
-    result = CliRunner().invoke(cli, [*arguments, str(tmp_path / "q.txt")])
-    lines = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [line["query"] for line in lines] == ["a dog", "(a cat AND", "no cat"]
-    assert [bool(line["error"]) for line in lines] == [False, True, False]
-    assert isinstance(result.exception, LcseError)
-    assert "1 of the queries cannot be read" in str(result.exception)
-
-
-def test_a_query_may_begin_with_a_dash() -> None:
-    assert "after --" in " ".join(run("parse", "-dog", ok=False).output.split())
-    assert "after --" in " ".join(run("search", "i", "-dog", ok=False).output.split())
     assert run("parse", "--", "-dog").output
+    data = run_json("parse", "NOT (umbrella OR person)")
+    assert [child["op"] for child in data["tree"]["children"]] == ["not", "not"]
+    assert (data["constrained"], data["sure"], data["notes"]) == (True, True, [])
 
 
 # indexing
@@ -127,26 +93,22 @@ def test_index_says_what_changed_and_what_is_broken(photos: Path, tmp_path: Path
     assert [Path(entry["path"]).name for entry in first["broken"]] == ["café.jpg"]
     (photos / "pasta.jpg").unlink()
     again = run("index", photos, "--out", tmp_path / "i").output
-    assert "0 added, 0 updated, 1 removed, 4 unchanged" in again
+    assert f"{tmp_path / 'i'}: 1 removed, 4 unchanged, 1 left out\n" in again
     assert "café.jpg" in again
 
 
-def test_without_out_the_index_goes_to_the_cache_and_that_is_told(photos: Path, cache: Path) -> None:
-    said = run("index", photos).output
-    assert str(cache / "lcse") in said
-    assert "added" in said
-    found = run("search", photos, "a dog and no person")
-    assert "indexed" not in found.stderr  # it is there already
-    assert "dog-in-armchair.jpg" in found.stdout
-
-
-def test_a_folder_is_indexed_before_it_is_searched_and_kept_up_to_date(photos: Path, cache: Path) -> None:
+def test_folders_are_indexed_before_they_are_searched_and_kept_up_to_date(photos: Path, cache: Path) -> None:
     first = run("search", photos, "a zebra", "--paths")
-    assert f"indexed {len(FEW)} pictures" in first.stderr
-    assert str(cache / "lcse") in first.stderr
+    assert f"indexed {len(FEW)} pictures in {cache / 'lcse'}" in first.stderr
     assert first.stdout == ""
     shutil.copy(PHOTOS / "zebras.jpg", photos / "zebras.jpg")
     assert run("search", photos, "a zebra", "--paths").stdout == f"{photos / 'zebras.jpg'}\n"
+    assert run("search", photos, "a zebra", "--paths").stderr == ""
+    more = photos.parent / "more"
+    more.mkdir()
+    shutil.copy(PHOTOS / "zebras.jpg", more / "striped.jpg")
+    found = run("search", photos, more, "a zebra", "--paths").stdout
+    assert set(found.splitlines()) == {str(photos / "zebras.jpg"), str(more / "striped.jpg")}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
@@ -164,7 +126,7 @@ def test_interrupted_indexing_says_that_progress_is_kept(tmp_path: Path) -> None
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert re.search(r"Stopped\. \d+ pictures are in .*; the next run goes on from there", said)
+    assert re.search(r"Stopped\. The index .* has \d+ pictures; the next run goes on from there", said)
     assert "Traceback" not in said
 
 
@@ -182,6 +144,9 @@ def test_search_reads_well(index: Path) -> None:
         assert re.fullmatch(r"dog: [a-z ]+ · (no person: not seen|person: [a-z]+)", reason)
     assert "no person: not seen" in lines[1]
     assert len({line.index(str(PHOTOS)) for line in lines[1:ends]}) == 1  # a column of its own
+    assert run("search", index, "no person", "--paths").stdout.count("\n") > 10  # all of them
+    few = run("search", index, "a dog and no person", "-k", 2).stdout
+    assert f"{ends - 1} pictures satisfy this; 2 of them are shown." in few
 
 
 def test_search_says_that_nothing_satisfies(index: Path) -> None:
@@ -204,33 +169,22 @@ def test_search_obeys_the_query(index: Path) -> None:
         assert item["word"] in ("clear", "not seen")
 
 
-def test_min_truth_leaves_out(index: Path) -> None:
+def test_min_truth_and_dates_leave_out(index: Path) -> None:
     data = run_json("search", index, "a dog and no person", "-k", 40, "--min-truth", 0.9)
     assert data["results"]
     assert all(result["truth"] >= 0.9 for result in data["results"])
     assert "lower --min-truth" in run("search", index, "a giraffe", "--min-truth", 1).output
-
-
-def test_modes_differ(index: Path) -> None:
-    scores = {
-        mode: run_json("search", index, "a dog and no person", "--mode", mode, "-k", 1)["results"][0]["score"]
-        for mode in ("anchored", "lcse", "factored", "holistic")
-    }
-    assert len(set(scores.values())) == 4
-
-
-def test_search_writes_the_page(index: Path, tmp_path: Path) -> None:
-    run("search", index, "a dog and no person", "--html", tmp_path / "r.html")
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert 'id="report"' in page
-    assert "dog-in-armchair.jpg" in page
+    assert "no pictures of that time" in run("search", index, "a giraffe", "--until", 1980).output
 
 
 def test_the_page_is_written_without_a_picture_that_is_gone(photos: Path, tmp_path: Path) -> None:
     run("index", photos, "--out", tmp_path / "i")
     (photos / "horses.jpg").unlink()
     said = run("search", tmp_path / "i", "a horse", "--html", tmp_path / "r.html").stderr
-    assert "note: 1 pictures could not be shown" in said
+    assert "note: 1 picture could not be shown" in said
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert 'id="report"' in page
+    assert "dog-in-armchair.jpg" in page
 
 
 def test_explain_shows_the_arithmetic(index: Path) -> None:
@@ -241,13 +195,6 @@ def test_explain_shows_the_arithmetic(index: Path) -> None:
     assert output.rstrip().endswith(f"/ 2 = {score:.4f}")
     assert "plain similarity" in run("explain", index, "a dog", PHOTOS / "horses.jpg").output
     assert run_json("explain", index, "no cat", "cat-in-sink.jpg")["results"][0]["truth"] < 0.5
-
-
-def test_explain_says_why_a_picture_was_left_out(photos: Path, tmp_path: Path) -> None:
-    (photos / "broken.jpg").write_text("not a picture")
-    run("index", photos, "--out", tmp_path / "i")
-    with pytest.raises(LcseError, match=r"not a picture"):
-        run("explain", tmp_path / "i", "no cat", "broken.jpg")
 
 
 # the demo, the page, calibrating
@@ -264,27 +211,21 @@ def test_demo_tells_the_story(tmp_path: Path) -> None:
 
 
 def test_demo_takes_other_photographs_and_queries(photos: Path, tmp_path: Path) -> None:
-    record = run_json("demo", "--photos", photos, "-q", "a dog and no person", "--html", tmp_path / "d.html")
-    assert record["plain"][0] == "skier-with-dog.jpg"
-    assert record["results"][0]["id"] == "dog-in-armchair.jpg"
+    output = run("demo", "--photos", photos, "-q", "a cat and no dog", "--html", tmp_path / "d.html").output
+    assert "“a cat and no dog”" in output
+    assert f"lcse serve {photos}" in output
 
 
 def test_serve_opens_a_page_on_this_machine(photos: Path) -> None:
-    process = subprocess.Popen(
-        [*MAIN, "serve", str(photos), "--port", "0", "--no-open"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [*MAIN, "serve", str(photos), "--port", "0", "--no-open"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        address = ""
-        while not address.startswith("http"):
-            address = process.stdout.readline().strip()
+        address = next(line.strip() for line in process.stdout if "http" in line)
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", address)
         deadline = time.monotonic() + 60
-        state: dict[str, Any] = {}
-        while (not state or state["busy"]) and time.monotonic() < deadline:
+        state: dict[str, Any] = {"busy": True}
+        while state["busy"] and time.monotonic() < deadline:
             with urlopen(f"{address}state") as reply:
                 state = json.load(reply)
             time.sleep(0.1)
@@ -292,11 +233,10 @@ def test_serve_opens_a_page_on_this_machine(photos: Path) -> None:
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
-    assert "Traceback" not in errors
+    assert (process.returncode, errors) == (0, "")
 
 
-@pytest.fixture
-def labels(tmp_path: Path) -> Path:
+def test_calibrate_fits_and_saves(tmp_path: Path, index: Path) -> None:
     shown = {
         "cat-in-sink": "cat",
         "cat-on-laptop": "cat;laptop",
@@ -305,18 +245,16 @@ def labels(tmp_path: Path) -> Path:
         "tennis-player": "person",
         "laptop-on-desk": "laptop",
     }
+    labels = tmp_path / "labels.csv"
     lines = ["path,labels", *(f"{name}.jpg,{labels}" for name, labels in shown.items())]
-    (tmp_path / "labels.csv").write_text("\n".join(lines), encoding="utf-8")
-    return tmp_path / "labels.csv"
-
-
-def test_calibrate_fits_and_saves(labels: Path, tmp_path: Path, index: Path) -> None:
+    labels.write_text("\n".join(lines), encoding="utf-8")
     data = run_json("calibrate", labels, "--images", PHOTOS, "--out", tmp_path / "c.json")
     assert {"mu", "beta", "encoder_id", "presence", "per_operator"} <= set(data)
     run("search", index, "no cat", "--calibration", tmp_path / "c.json")
-    shown = run("calibrate", labels, "--images", PHOTOS, "--objective", "pairwise").output
-    assert "NEITHER" in shown
-    assert "presence" in shown
+    said = run("calibrate", labels, "--images", PHOTOS, "--objective", "pairwise", "--out", tmp_path / "p.json").output
+    assert "NEITHER" in said
+    assert "presence" in said
+    assert f"wrote {tmp_path / 'p.json'}" in said
 
 
 def test_encoders_are_listed() -> None:
@@ -333,13 +271,13 @@ def test_encoders_are_listed() -> None:
         (["index", "no-such-folder", "--out", "i"], "no-such-folder"),
         (["index", "empty", "--out", "i"], "empty"),
         (["search", "no-such-folder", "a cat"], "no such folder"),
-        (["search", "empty", "a cat"], "empty"),
         (["search", "no-such-folder", "(a cat AND"], "^"),
         (["parse", "(a cat AND"], "^"),
         (["parse", ""], "blank"),
         (["demo", "--photos", "empty"], "empty"),
         (["demo", "--photos", "broken"], "notes.jpg"),
         (["search", "INDEX", "no cat", "--encoder", "starte"], "starter"),
+        (["search", "INDEX", "no cat", "--since", "24"], "a date is written as 2024"),
         (["search", "INDEX", "caf\udce9 and no dog"], "UTF-8"),
         (["explain", "INDEX", "no cat", "nowhere.jpg"], "not in the index"),
         (["index", "binary", "--out", "i"], "it is a file; give its folder"),
@@ -348,14 +286,15 @@ def test_encoders_are_listed() -> None:
         (["search", "INDEX", "no cat", "--calibration", "missing.json"], "calibration"),
         (["calibrate", "labels.csv"], "--images"),
         (["search", "INDEX", "no cat", "--html", "nodir/r.html"], "no folder nodir"),
-        (["calibrate", "no-such-labels.csv", "--out", "nodir/c.json"], "no folder nodir"),
-        (["search", "INDEX", "--queries", "binary"], "not UTF-8"),
-        (["parse", "--file", "binary"], "not UTF-8"),
         (["serve", "--qdrant", "http://127.0.0.1:9", "--collection", "c"], "answer"),
+        (["serve", "--port", "1", "--no-open"], "leave --port out"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:Failed to obtain server version")
-def test_mistakes_get_help(arguments: list[str], advice: str, index: Path, tmp_path: Path) -> None:
+def test_mistakes_get_help(
+    arguments: list[str], advice: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.create_server", _refused)
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "notes.jpg").write_text("not a picture")
@@ -369,6 +308,10 @@ def test_mistakes_get_help(arguments: list[str], advice: str, index: Path, tmp_p
     assert advice in str(result.exception)
 
 
+def _refused(address: tuple[str, int]) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
@@ -376,14 +319,14 @@ def test_mistakes_get_help(arguments: list[str], advice: str, index: Path, tmp_p
         (["frobnicate"], "`lcse --help` lists them all"),
         (["search", "i", "q", "--mod", "lcse"], "--mode"),
         (["search", "i", "q", "--mode", "magic"], "lcse"),
-        (["search", "i"], "QUERY"),
-        (["search", "i", "--queries", "-", "--paths"], "--paths go with one QUERY"),
+        (["search", "i"], "give a FOLDER, then a QUERY"),
         (["search", "i", "q", "-k", "0"], "-k"),
+        (["search", "i", "-dog"], "after --"),
+        (["search", "i", "a", "dog", "and", "no", "person"], "if it is part of the query, use quotes"),
+        (["search", "a dog", "INDEX"], "FOLDER comes first, then QUERY"),
+        (["explain", "i", "a", "dog", "dog.jpg"], "put the query in quotes"),
         (["calibrate", "labels.csv", "--mode", "holistic"], "--mode"),
         (["parse"], "QUERY"),
-        (["search", "i", "a", "dog", "and", "no", "person"], "put the query in quotes"),
-        (["explain", "i", "a", "dog", "dog.jpg"], "put the query in quotes"),
-        (["search", "a dog", "INDEX"], "FOLDER comes first, then QUERY"),
         (["serve", "--qdrant", "http://localhost"], "--collection"),
         (["serve", "photos", "--qdrant", "http://localhost", "--collection", "c"], "--qdrant"),
     ],
@@ -430,18 +373,20 @@ def on_terminal(*arguments: str, no_color: str) -> str:
         return terminal.read(65_536).decode()
 
 
-def test_errors_reach_the_shell_as_one_message() -> None:
-    done = shell("search", "nowhere", "a cat")
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: ")
-    assert "Traceback" not in done.stderr
-
-
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("search", "nowhere", "a cat"), "nowhere: cannot be listed (there is no such folder)\n"),
+        (("demo", "--html", "/dev/full"), "error: No space left on device\n"),
+    ],
+)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_fault_of_the_system_reaches_the_shell_as_one_line(index: Path) -> None:
-    done = shell("search", index, "no cat", "--html", "/dev/full")
+def test_errors_reach_the_shell_as_one_message(arguments: tuple[str, ...], error: str) -> None:
+    done = shell(*arguments)
     assert done.returncode == 1
-    assert done.stderr == "error: /dev/full: No space left on device\n"
+    assert "error: " in done.stderr
+    assert done.stderr.endswith(error)
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that closes outputs")
@@ -467,7 +412,3 @@ def test_parsing_starts_without_the_heavy_parts() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "rich", "PIL", "onnxruntime", "tokenizers", "pydantic", "starlette"} & set(loaded)
-
-
-def test_an_index_can_be_opened_as_the_library_does(index: Path) -> None:
-    assert len(ImageIndex.open(index, encoder="starter")) == len(demo_photos())

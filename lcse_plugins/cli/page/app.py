@@ -8,20 +8,18 @@ itself. Pictures are served only if the collection holds them, and only as fresh
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
-from secrets import compare_digest
+from secrets import compare_digest, token_hex
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from lcse_plugins.cli.page.answers import answer_of, browse_answer
-from lcse_plugins.cli.page.collections import Collection, location_of
+from lcse_plugins.cli.answers import answer_of, browse_answer, location_of
+from lcse_plugins.cli.page.collections import DEEP, Collection, nearer
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError, InvalidOption, LcseError, MissingExtra
 from lcse_plugins.images.locations import read_image
@@ -96,17 +94,8 @@ class PageState:
 
     def to_json(self) -> dict[str, Any]:
         """What the page is told."""
-        return {
-            "title": self.title,
-            "ready": self.collection is not None,
-            "pictures": 0 if self.collection is None else len(self.collection),
-            "version": self.version,
-            "busy": self.busy,
-            "done": self.done,
-            "total": self.total,
-            "message": self.message,
-            "examples": self.examples,
-        }
+        told = {name: value for name, value in vars(self).items() if name != "collection"}
+        return {**told, "ready": self.collection is not None, "pictures": len(self.collection or ())}
 
 
 def make_app(state: PageState, scorer: LogicScorer, *, token: str) -> Starlette:
@@ -123,23 +112,26 @@ def make_app(state: PageState, scorer: LogicScorer, *, token: str) -> Starlette:
         text = (files("lcse_plugins.cli.page") / name).read_text(encoding="utf-8")
         return Route("/" if name == "page.html" else f"/{name}", lambda request: Response(text, media_type=kind))
 
-    async def progress(request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(state.to_json))
+    def told(work: Callable[[bytes], dict[str, Any]], path: str, most: int) -> Route:
+        async def answer(request: Request) -> Response:
+            body = await request.body()
+            try:
+                if len(body) > most:
+                    raise InvalidOption("that is too large")
+                return JSONResponse(await run_in_threadpool(work, body))
+            except LcseError as error:  # in words for the page
+                return JSONResponse({"refused": str(error)})
 
-    async def modes(request: Request) -> Response:
-        return JSONResponse({"modes": get_args(Mode), "mode": scorer.config.mode})
+        return Route(path, answer, methods=["POST"])
 
-    async def search(request: Request) -> Response:
-        return await _told(desk.search, await _body(request, LARGEST_QUESTION))
-
-    async def drop(request: Request) -> Response:
-        return await _told(desk.keep, await _body(request, LARGEST_DROP))
+    async def now(request: Request) -> Response:
+        told = await run_in_threadpool(state.to_json)  # a database may take a while to count
+        return JSONResponse({**told, "modes": get_args(Mode), "mode": scorer.config.mode})
 
     async def picture(request: Request) -> Response:
-        asked = request.query_params
         try:
-            jpeg = await run_in_threadpool(desk.picture, asked.get("id"), asked.get("key"), asked.get("side"))
-        except LcseError as error:
+            jpeg = await run_in_threadpool(desk.picture, **request.query_params)
+        except (LcseError, TypeError) as error:
             return PlainTextResponse(str(error), status_code=404)
         return Response(jpeg, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=300"})
 
@@ -147,33 +139,12 @@ def make_app(state: PageState, scorer: LogicScorer, *, token: str) -> Starlette:
         asset("page.html", "text/html"),
         asset("page.css", "text/css"),
         asset("page.js", "text/javascript"),
-        Route("/state", progress),
-        Route("/modes", modes),
+        Route("/state", now),
         Route("/picture", picture),
-        Route("/search", search, methods=["POST"]),
-        Route("/drop", drop, methods=["POST"]),
+        told(desk.search, "/search", LARGEST_QUESTION),
+        told(desk.keep, "/drop", LARGEST_DROP),
     ]
     return Starlette(routes=[Mount(f"/{token}", routes=routes)], middleware=[Middleware(_Guard, token=token)])
-
-
-async def _told(work: Callable[[bytes], dict[str, Any]], body: bytes | None) -> Response:
-    """The result of some work; where it cannot be done, why, in words for the page."""
-    try:
-        if body is None:
-            raise InvalidOption("that is too large")
-        return JSONResponse(await run_in_threadpool(work, body))
-    except LcseError as error:
-        return JSONResponse({"refused": str(error)})
-
-
-async def _body(request: Request, most: int) -> bytes | None:
-    """What was sent; None if it is more than that."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most:
-            return None
-    return bytes(body)
 
 
 class _Desk:
@@ -181,48 +152,48 @@ class _Desk:
 
     def __init__(self, state: PageState, scorer: LogicScorer) -> None:
         self._state, self._scorer = state, scorer
-        self._scorers = {scorer.config.mode: scorer}
-        self._drops: OrderedDict[str, tuple[bytes, FloatArray]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._scorers = {scorer.config.mode: scorer}  # each keeps the texts it has encoded
+        self._drops: dict[str, tuple[bytes, FloatArray]] = {}
         self._thumbnail = lru_cache(maxsize=1024)(self._thumbnail_of)
 
     def search(self, body: bytes) -> dict[str, Any]:
         """The answer to a question of the page: a text or a tree, examples, a mode, a strictness."""
-        asked = _Question.read(body)
+        asked = _read(body)
         collection = self._collection()
         wish = self._wish(collection, asked.examples)
-        query = asked.tree or asked.text
-        if not query:
+        if not asked.query:
             found = collection.alike(wish, asked.limit)
             return browse_answer(found, "" if wish is None else "The most alike first.")
         scorer = self._in_mode(asked.mode)
-        options: dict[str, Any] = {"limit": asked.limit, "min_truth": asked.min_truth or None, "wish": wish}
-        answer = answer_of(collection.search(scorer, query, **options), scorer.encode(query))
+        encoded = scorer.encode(asked.query)
+        deep = asked.limit if wish is None else max(asked.limit, DEEP)
+        ranking, satisfying = collection.search(encoded, scorer, limit=deep, min_truth=asked.min_truth)
+        if wish is not None:
+            ranking = nearer(ranking, wish)[: asked.limit]
+        answer = answer_of(ranking, encoded, satisfying)
         if asked.compare:
             plain = self._in_mode("holistic")
-            options = {"limit": min(asked.limit, COMPARED), "min_truth": None, "wish": None}
-            answer["plain"] = answer_of(collection.search(plain, query, **options), plain.encode(query))["results"]
+            same = plain.encode(asked.query)
+            beside, _ = collection.search(same, plain, limit=COMPARED, min_truth=None)
+            answer["plain"] = answer_of(beside, same)["results"]
         return answer
 
     def keep(self, body: bytes) -> dict[str, Any]:
         """Encode a picture that was dropped on the page, and keep it for the questions to come."""
         vector = self._scorer.encoder.encode_images([load_image(body)])[0]
-        small = jpeg_thumbnail(body, max_side=SIDES[0])
-        key = f"drop-{id(vector):x}"
-        with self._lock:
-            self._drops[key] = (small or b"", vector)
-            while len(self._drops) > KEPT_DROPS:
-                self._drops.popitem(last=False)
+        key = f"drop-{token_hex(8)}"
+        self._drops[key] = (jpeg_thumbnail(body, max_side=SIDES[0]) or b"", vector)
+        for old in list(self._drops)[:-KEPT_DROPS]:
+            self._drops.pop(old, None)
         return {"key": key}
 
-    def picture(self, name: str | None, key: str | None, side: str | None) -> bytes:
+    def picture(self, *, id: str = "", key: str = "", side: str = "") -> bytes:
         """A picture of the collection, or one that was dropped, as a JPEG file."""
-        if key is not None:
+        if key:
             return self._dropped(key)[0]
-        pixels = {str(size): size for size in SIDES}.get(side or "")
-        if name is None or pixels is None:
-            raise InvalidOption(f"a picture has an id and a side of {', '.join(map(str, SIDES))}")
-        return self._thumbnail(self._state.version, name, pixels)
+        if side not in map(str, SIDES):
+            raise InvalidOption(f"a picture has a side of {', '.join(map(str, SIDES))}")
+        return self._thumbnail(self._state.version, id, int(side))
 
     def _thumbnail_of(self, version: int, name: str, side: int) -> bytes:
         collection = self._collection()
@@ -233,7 +204,7 @@ class _Desk:
 
     def _wish(self, collection: Collection, examples: list[dict[str, Any]]) -> FloatArray | None:
         """The direction of what examples have in common, less that of those which are not wanted."""
-        wish: FloatArray | None = None
+        means = []
         for negated in (False, True):
             vectors = [
                 self._dropped(item["key"])[1] if item.get("key") else collection.find(str(item.get("id"))).vector
@@ -241,21 +212,20 @@ class _Desk:
                 if bool(item.get("negated")) == negated
             ]
             if vectors:
-                mean = np.mean(vectors, axis=0, dtype=np.float32)
-                wish = (0 if wish is None else wish) + (-mean if negated else mean)
-        return wish
+                means.append(np.mean(vectors, axis=0, dtype=np.float32) * (-1 if negated else 1))
+        return sum(means[1:], means[0]) if means else None
 
     def _dropped(self, key: str) -> tuple[bytes, FloatArray]:
-        with self._lock:
-            if key not in self._drops:
-                raise ImageError(key, "this picture is no longer kept; drop it again")
-            return self._drops[key]
+        if key not in self._drops:
+            raise ImageError(key, "this picture is no longer kept; drop it again")
+        return self._drops[key]
 
     def _in_mode(self, mode: Any) -> LogicScorer:
-        """The scorer of a mode, kept for the texts it has encoded."""
-        if mode is None or mode in self._scorers:
-            return self._scorers.get(mode, self._scorer)
-        return self._scorers.setdefault(mode, LogicScorer.of(self._scorer, mode=mode))
+        if not mode:
+            return self._scorer
+        if mode not in self._scorers:
+            self._scorers[mode] = LogicScorer.of(self._scorer, mode=mode)
+        return self._scorers[mode]
 
     def _collection(self) -> Collection:
         if self._state.collection is None:
@@ -267,38 +237,29 @@ class _Desk:
 class _Question:
     """What the page asks, checked."""
 
-    text: str
-    tree: Query | None
+    query: str | Query
     examples: list[dict[str, Any]]
-    mode: Any
-    min_truth: float
+    mode: str
+    min_truth: float | None
     limit: int
     compare: bool
 
-    @classmethod
-    def read(cls, body: bytes) -> _Question:
-        """The question in the body of a request.
 
-        Raises:
-            InvalidOption: it is not one.
-            QueryError: its tree is not one.
-        """
-        try:
-            asked = json.loads(body)
-            examples = list(asked.get("examples") or [])
-            return cls(
-                text=str(asked.get("text") or "").strip(),
-                tree=from_json(asked["tree"]) if asked.get("tree") else None,
-                examples=[dict(item) for item in examples],
-                mode=asked.get("mode") or None,
-                min_truth=float(asked.get("min_truth") or 0),
-                limit=max(1, min(int(asked.get("limit") or 48), MOST_RESULTS)),
-                compare=bool(asked.get("compare")),
-            )
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, LcseError):
-                raise
-            raise InvalidOption(f"the page asked what cannot be understood: {error}") from error
+def _read(body: bytes) -> _Question:
+    try:
+        asked = json.loads(body)
+        return _Question(
+            query=from_json(asked["tree"]) if asked.get("tree") else str(asked.get("text") or "").strip(),
+            examples=[dict(item) for item in asked.get("examples") or []],
+            mode=str(asked.get("mode") or ""),
+            min_truth=float(asked.get("min_truth") or 0) or None,
+            limit=max(1, min(int(asked.get("limit") or 48), MOST_RESULTS)),
+            compare=bool(asked.get("compare")),
+        )
+    except LcseError:
+        raise
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InvalidOption(f"the page asked what cannot be understood: {error}") from error
 
 
 class _Guard:

@@ -1,75 +1,38 @@
-"""What the page searches: the index of a folder, or a Qdrant collection. Both answer the same questions."""
+"""What the page searches: the index of a folder, or a Qdrant collection. Both answer the same questions.
+
+A wish is a direction among image vectors: the mean of the pictures to be like, less those not to be like.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from lcse_plugins.cli.answers import count_satisfying
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
-from lcse_plugins.hosts.payloads import read_payload
-from lcse_plugins.images.keys import picture_in
-from lcse_plugins.images.locations import ImageAccess, ImageLocation
+from lcse_plugins.images.locations import ImageAccess
 from lcse_plugins.index import ImageIndex
-from lcse_plugins.query import Query
 from lcse_plugins.retrieval.sources import rank_pool
 from lcse_plugins.scorer import LogicScorer
+from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate, Ranking
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
 
-__all__ = ["Collection", "FolderCollection", "QdrantCollection", "location_of"]
+__all__ = ["Collection", "FolderCollection", "QdrantCollection", "nearer"]
 
-DEEP = 200
-"""Results of a database that examples re-rank."""
-
-
-class Collection(Protocol):
-    """Pictures that can be searched by a query, by examples, or both.
-
-    `wish` is a direction among image vectors: the mean of the pictures to be like, less those not to be like.
-    """
-
-    title: str
-    access: ImageAccess
-
-    def __len__(self) -> int:
-        """How many pictures there are."""
-        ...
-
-    def search(
-        self, scorer: LogicScorer, query: str | Query, *, limit: int, min_truth: float | None, wish: FloatArray | None
-    ) -> Ranking:
-        """The best pictures for a query."""
-        ...
-
-    def alike(self, wish: FloatArray | None, limit: int) -> list[tuple[Candidate, float | None]]:
-        """The pictures nearest to a wish; without one, the first in their own order."""
-        ...
-
-    def find(self, key: str) -> Candidate:
-        """The picture of an id, with its vector; ImageError if there is none."""
-        ...
-
-
-def location_of(candidate: Candidate) -> ImageLocation | None:
-    """Where a picture is: its payload is a path, or a record that names one."""
-    if isinstance(candidate.payload, Mapping):
-        stored = read_payload(candidate.payload)
-        return picture_in({**stored.metadata, **stored.image})
-    path: Path | None = candidate.payload
-    return path
+DEEP = 500
+"""Results that a wish re-ranks."""
 
 
 class FolderCollection:
     """The pictures of an index on disk."""
 
-    def __init__(self, index: ImageIndex, *, title: str) -> None:
-        self.title = title
+    def __init__(self, index: ImageIndex) -> None:
         self.access = ImageAccess()
         self._index = index
 
@@ -77,23 +40,14 @@ class FolderCollection:
         return len(self._index)
 
     def search(
-        self, scorer: LogicScorer, query: str | Query, *, limit: int, min_truth: float | None, wish: FloatArray | None
-    ) -> Ranking:
-        """As `Collection.search`."""
-        if wish is None:
-            return scorer.rank(query, self._index, limit=limit, min_truth=min_truth)
-        encoded = scorer.encode(query)
-        positions, scores = self._index.top(encoded, min_truth=min_truth)
-        alike = np.asarray(self._index.vectors[positions], dtype=np.float32) @ wish
-        best = [int(position) for position in positions[_both(scores, alike)[:limit]]]
-        ranking = Ranking([], parse=encoded.parse, mode=encoded.config.mode, exact=True)
-        if best:
-            ranked = {result.id: result for result in rank_pool(encoded, self._index.part(best), min_truth=min_truth)}
-            ranking.extend(ranked[self._index.ids[position]] for position in best)
-        return ranking
+        self, encoded: EncodedQuery, scorer: LogicScorer, *, limit: int, min_truth: float | None
+    ) -> tuple[Ranking, int | None]:
+        """The best pictures, and how many of the collection satisfy the query, where that is known."""
+        ranking = rank_pool(encoded, self._index, limit=limit, min_truth=min_truth)
+        return ranking, count_satisfying(encoded, self._index, min_truth)
 
     def alike(self, wish: FloatArray | None, limit: int) -> list[tuple[Candidate, float | None]]:
-        """As `Collection.alike`."""
+        """The pictures nearest to a wish; without one, the first in their own order."""
         if wish is None:
             return [(self._index.candidate(place), None) for place in range(min(limit, len(self)))]
         products = np.asarray(self._index.vectors, dtype=np.float32) @ wish
@@ -101,12 +55,12 @@ class FolderCollection:
         return [(self._index.candidate(int(place)), float(products[place])) for place in best]
 
     def find(self, key: str) -> Candidate:
-        """As `Collection.find`."""
+        """The picture of an id, with its vector; ImageError if there is none."""
         return self._index.candidate(self._index.position(key))
 
 
 class QdrantCollection:
-    """The points of a Qdrant collection; where a picture is, its payload says.
+    """The points of a Qdrant collection, asked as a `FolderCollection`; where a picture is, its payload says.
 
     Args:
         client: A client of the server.
@@ -125,61 +79,59 @@ class QdrantCollection:
         vector_name: str | None = None,
         pictures: Path | None = None,
     ) -> None:
-        self.title = collection_name
         self.access = ImageAccess(root=None if pictures is None else str(pictures))
-        self._client, self._vector_name = client, vector_name
+        self._client, self._name, self._vector_name = client, collection_name, vector_name
         self._searches: dict[str, Any] = {}
-        self._search(scorer).query("anything", limit=1)  # a collection that cannot be scored is refused now
+        self.search(scorer.encode("anything"), scorer, limit=1, min_truth=None)  # one that cannot be is refused now
 
     def __len__(self) -> int:
-        return int(self._client.count(self.title, exact=False).count)
+        return int(self._client.count(self._name, exact=False).count)
 
     def search(
-        self, scorer: LogicScorer, query: str | Query, *, limit: int, min_truth: float | None, wish: FloatArray | None
-    ) -> Ranking:
-        """As `Collection.search`; a wish re-ranks the first `DEEP` results."""
-        deep = limit if wish is None else max(limit, DEEP)
-        ranking: Ranking = self._search(scorer).query(query, limit=deep, min_truth=min_truth).ranking
-        if wish is None or not ranking:
-            return ranking
-        alike = np.stack([result.candidate.vector for result in ranking]) @ wish
-        best = _both(np.array([result.score for result in ranking]), alike)[:limit]
-        return Ranking([ranking[int(place)] for place in best], parse=ranking.parse, mode=ranking.mode, exact=False)
+        self, encoded: EncodedQuery, scorer: LogicScorer, *, limit: int, min_truth: float | None
+    ) -> tuple[Ranking, int | None]:
+        """As `FolderCollection.search`."""
+        from qdrant_lcse import LogicSearch
+
+        mode, parse = scorer.config.mode, encoded.parse
+        if mode not in self._searches:
+            self._searches[mode] = LogicSearch(self._client, self._name, scorer, vector_name=self._vector_name)
+        query = parse.query if parse.parser == "tree" else parse.text
+        return self._searches[mode].query(query, limit=limit, min_truth=min_truth).ranking, None
 
     def alike(self, wish: FloatArray | None, limit: int) -> list[tuple[Candidate, float | None]]:
-        """As `Collection.alike`."""
+        """As `FolderCollection.alike`."""
         if wish is None:
-            points, _ = self._client.scroll(self.title, limit=limit, with_payload=True)
+            points, _ = self._client.scroll(self._name, limit=limit, with_payload=True)
             return [(Candidate(point.id, _UNKNOWN, payload=point.payload), None) for point in points]
         query: list[float] = wish.tolist()
-        found = self._client.query_points(self.title, query=query, using=self._vector_name, limit=limit)
+        found = self._client.query_points(self._name, query=query, using=self._vector_name, limit=limit)
         return [(Candidate(point.id, _UNKNOWN, payload=point.payload), point.score) for point in found.points]
 
     def find(self, key: str) -> Candidate:
-        """As `Collection.find`."""
+        """As `FolderCollection.find`."""
         number: int | str = int(key) if key.isdecimal() else key
-        points = self._client.retrieve(self.title, [number], with_payload=True, with_vectors=True)
+        points = self._client.retrieve(self._name, [number], with_payload=True, with_vectors=True)
         if not points:
-            raise ImageError(key, f"not in the collection {self.title}")
+            raise ImageError(key, f"not in the collection {self._name}")
         vector: Any = points[0].vector
         if isinstance(vector, dict):
             vector = vector.get(self._vector_name or "")
         return Candidate(key, np.asarray(vector, dtype=np.float32), payload=points[0].payload)
 
-    def _search(self, scorer: LogicScorer) -> Any:
-        from qdrant_lcse import LogicSearch
 
-        mode = scorer.config.mode
-        if mode not in self._searches:
-            self._searches[mode] = LogicSearch(self._client, self.title, scorer, vector_name=self._vector_name)
-        return self._searches[mode]
-
+Collection: TypeAlias = FolderCollection | QdrantCollection
 
 _UNKNOWN = np.empty(0, dtype=np.float32)
 """The vector of a picture that is only shown."""
 
 
-def _both(scores: FloatArray, alike: FloatArray) -> np.ndarray[Any, np.dtype[np.intp]]:
-    """Places by score and likeness, each of the same weight."""
+def nearer(ranking: Ranking, wish: FloatArray) -> Ranking:
+    """The results by score and likeness to a wish, each of the same weight."""
+    if not ranking:
+        return ranking
+    scores = np.array([result.score for result in ranking])
+    alike = np.stack([result.candidate.vector for result in ranking]) @ wish
     weight = float(scores.std()) / (float(alike.std()) or 1.0)
-    return np.argsort(-(scores + weight * alike), kind="stable")
+    order = np.argsort(-(scores + weight * alike), kind="stable")
+    return Ranking((ranking[int(place)] for place in order), parse=ranking.parse, mode=ranking.mode, exact=False)

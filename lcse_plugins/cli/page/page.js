@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 const inside = $("report");
 const report = inside && JSON.parse(inside.textContent);
 const STEP = 48; // pictures asked for at a time
-const PAUSE = 30; // milliseconds without a key before the query is sent
+const PAUSE = 10; // milliseconds without a key before the query is sent
 
 const state = {
   text: "", // as typed
@@ -18,6 +18,7 @@ const state = {
   open: -1, // which of the results the dialog shows
 };
 let shown = []; // the results on the page, in its order
+let cards = new Map(); // of the results on the page, to be drawn again without loading their pictures anew
 let waiting = null; // the request under way
 let timer = 0;
 
@@ -74,7 +75,7 @@ async function ask() {
       signal: waiting.signal,
     });
     const answer = await reply.json();
-    if (answer.refused) return void say(answer.refused); // half a query, mostly: what was found before stays
+    if (answer.refused) return void say(answer.refused.split("\n")[0]); // half a query, mostly: what was found stays
     draw(answer);
   } catch (error) {
     if (error.name !== "AbortError") say("The server does not answer. Is `lcse serve` still running?");
@@ -93,19 +94,21 @@ function fromReport() {
 }
 
 async function watch() {
-  const reply = await fetch("state");
-  const now = await reply.json();
-  $("where").textContent = `${now.title} · ${now.pictures.toLocaleString("en")} pictures`;
-  $("progress").hidden = now.ready && !now.busy && !now.message;
-  $("bar").hidden = !now.busy;
+  const now = await (await fetch("state")).json();
+  const held = now.ready && `${now.pictures.toLocaleString("en")} ${now.pictures === 1 ? "picture" : "pictures"}`;
+  const doing = now.ready && now.busy && now.total ? `indexing ${now.done} of ${now.total}` : now.message;
+  $("where").textContent = [now.title, held, doing].filter(Boolean).join(" · ");
+  $("progress").hidden = now.ready || !now.busy;
   if (now.total) Object.assign($("bar"), { max: now.total, value: now.done });
-  $("progress-text").textContent = now.busy ? `Indexing: ${now.done} of ${now.total || "…"} pictures` : now.message;
+  $("progress-text").textContent = `Indexing: ${now.done} of ${now.total || "…"} pictures`;
+  if (!now.ready && now.message) say(now.message);
   if (now.ready && watch.seen !== now.version) {
     watch.seen = now.version;
     state.tries = now.examples;
     ask();
   }
   if (now.busy || !now.ready) setTimeout(watch, now.busy ? 400 : 1500);
+  return now;
 }
 
 // ---------------------------------------------------------------- drawing
@@ -114,16 +117,18 @@ function draw(answer) {
   state.answer = answer;
   $("tools").hidden = false;
   drawReading(answer);
-  const doubts = [...(answer.notes || []), ...(answer.error ? [answer.error] : [])];
-  say(doubts.join(" · "), true);
+  say([...(answer.notes || []), answer.error].filter(Boolean).join(" · "), true);
   $("summary").textContent = answer.summary || "";
-  const focused = document.activeElement?.closest?.(".card")?.dataset.id;
-  const parts = answer.plain ? [drawComparison(answer)] : drawAnswer(answer.results);
+  const focused = document.activeElement?.closest?.(".card");
+  const before = cards;
+  cards = new Map();
+  const parts = answer.plain ? [drawComparison(answer, before)] : drawAnswer(answer, before);
   if (answer.results.length >= state.limit && !report && !answer.plain) {
     parts.push(element("button", { className: "more", type: "button", textContent: "Show more", onclick: showMore }));
   }
   $("results").replaceChildren(...parts);
-  if (focused) [...document.querySelectorAll(".card")].find((card) => card.dataset.id === focused)?.firstChild.focus();
+  $("results").dataset.query = answer.query;
+  if (focused) cards.get(focused.dataset.key)?.firstChild.focus(); // what moves in the page loses it
   drawChosen();
 }
 
@@ -132,62 +137,64 @@ function showMore() {
   ask();
 }
 
-function drawAnswer(results) {
+function drawAnswer({ results, satisfying }, before) {
   const held = results.filter((result) => result.satisfies !== false);
   const others = results.filter((result) => result.satisfies === false);
   shown = [...held, ...others];
-  const parts = [];
-  if (held.length) parts.push(grid(held, 0));
-  if (others.length) {
-    const said = held.length ? "The answer ends here; these are the nearest." : "The nearest";
-    if (held.length) parts.push(element("h2", { className: "ends", textContent: said }));
-    parts.push(grid(others, held.length, held.length ? "grid nearest" : "grid"));
-  }
-  return parts;
+  const made = shown.map((result, place) => card(result, place, "one", before));
+  const said = satisfying > held.length ? "These do not satisfy it; more that do come further on." : "The answer ends here; these are the nearest.";
+  if (!held.length || !others.length) return [element("ul", { className: "grid" }, ...made)];
+  return [
+    element("ul", { className: "grid" }, ...made.slice(0, held.length)),
+    element("h2", { className: "ends", textContent: said }),
+    element("ul", { className: "grid nearest" }, ...made.slice(held.length)),
+  ];
 }
 
-function drawComparison(answer) {
-  const first = answer.plain.length;
-  const logic = answer.results.slice(0, first);
+function drawComparison(answer, before) {
+  const logic = answer.results.slice(0, answer.plain.length);
   shown = [...logic, ...answer.plain];
+  const column = (title, results, start) => element("div", {}, element("h2", { textContent: title }),
+    element("ul", { className: "grid" }, ...results.map((result, place) => card(result, start + place, title, before))));
   return element("div", { className: "columns" },
-    element("div", {}, element("h2", { textContent: "With logic" }), grid(logic, 0)),
-    element("div", {}, element("h2", { textContent: "Plain similarity" }), grid(answer.plain, logic.length)));
+    column("With logic", logic, 0), column("Plain similarity", answer.plain, logic.length));
 }
 
-function grid(results, start, className = "grid") {
-  return element("ul", { className }, ...results.map((result, place) => card(result, start + place)));
+/** The card of a result: the one that is there already, with a new line, or a new one. */
+function card(result, place, column, before) {
+  const key = `${column} ${result.id}`;
+  const made = before.get(key) || newCard(result, key);
+  made.dataset.place = place;
+  if (made.firstChild.firstChild.alt !== undefined) made.firstChild.firstChild.alt = result.alt;
+  made.querySelector(".line").replaceChildren(...line(result));
+  made.querySelector(".pick").checked = state.chosen.has(result.id);
+  cards.set(key, made);
+  return made;
 }
 
-function card(result, place) {
+function newCard(result, key) {
   const address = pictureAddress(result, 384);
-  const open = element("button", { type: "button", className: "open", onclick: () => show(place) });
-  if (address) {
-    const picture = element("img", { src: address, alt: result.alt, loading: "lazy", decoding: "async" });
-    picture.onerror = () => picture.replaceWith(element("span", { className: "missing", textContent: `${result.name} cannot be shown` }));
-    open.append(picture);
-  } else {
-    open.append(element("span", { className: "missing", textContent: `${result.name} cannot be shown` }));
-  }
-  const pick = element("input", { type: "checkbox", className: "pick", checked: state.chosen.has(result.id),
-    "aria-label": `Choose ${result.name}`, onchange: () => choose(result, pick.checked) });
-  const made = element("li", { className: "card" }, open, pick, line(result),
+  const missing = element("span", { className: "missing", textContent: `${result.name} cannot be shown` });
+  const picture = element("img", { src: address, alt: result.alt, loading: "lazy", decoding: "async" });
+  picture.onerror = () => picture.replaceWith(missing);
+  const pick = element("input", { type: "checkbox", className: "pick", "aria-label": `Choose ${result.name}` });
+  const made = element("li", { className: "card" },
+    element("button", { type: "button", className: "open" }, address ? picture : missing), pick,
+    element("p", { className: "line" }),
     element("p", { className: "name", textContent: result.name, title: result.path || result.name }));
-  made.dataset.id = result.id;
+  Object.assign(made.dataset, { id: result.id, key });
   return made;
 }
 
 /** "dog: clear · no person: not seen", with what speaks against the picture marked. */
 function line(result) {
-  const made = element("p", { className: "line" });
-  result.evidence.forEach((item, place) => {
-    if (place) made.append(" ");
-    const shown = element("span", { className: item.fits || result.satisfies ? "" : "fails", textContent: item.text });
-    const more = place < result.evidence.length - 1;
-    made.append(element("span", { className: "part" }, shown, more ? " ·" : ""));
+  if (!result.evidence.length) return [result.line];
+  const last = result.evidence.length - 1;
+  return result.evidence.flatMap((item, place) => {
+    const against = item.negated ? "fails seen" : "fails"; // what is there and should not be stands out
+    const text = element("span", { className: item.fits || result.satisfies ? "" : against, textContent: item.text });
+    return [element("span", { className: "part" }, text, place < last ? " ·" : ""), " "];
   });
-  if (!result.evidence.length && result.line) made.append(result.line);
-  return made;
 }
 
 function drawReading(answer) {
@@ -264,7 +271,7 @@ function show(place) {
   const where = $("dialog-path");
   where.replaceChildren();
   if (result.href) where.append(element("a", { href: result.href, textContent: result.path }));
-  else if (result.path) where.append(result.path, element("button", { type: "button", textContent: "Copy", onclick: () => copy(result.path) }));
+  else if (result.path) where.append(result.path, " ", element("button", { type: "button", textContent: "Copy", onclick: () => copy(result.path) }));
   $("dialog-verdict").textContent = !result.evidence.length ? result.line || "" : result.satisfies ? "Satisfies the query." : "Does not satisfy the query; among the nearest.";
   $("bars").replaceChildren(...result.evidence.map(bar));
   $("fold").hidden = !result.arithmetic?.length;
@@ -278,7 +285,8 @@ function show(place) {
 
 function bar(item) {
   const fill = element("i");
-  fill.style.width = `${Math.round(100 * item.share)}%`;
+  const share = item.presence ?? { clear: 0.9, likely: 0.65, unclear: 0.3, "not seen": 0 }[item.word]; // not fitted: words
+  fill.style.width = `${Math.round(100 * share)}%`;
   const said = item.presence === null ? item.word : `${item.word}, ${Math.round(100 * item.presence)} %`;
   return element("div", {}, element("dt", {}, item.label, element("span", { textContent: said })),
     element("dd", { className: item.negated ? "excluded" : "" }, fill));
@@ -306,10 +314,15 @@ async function searchBy(file) {
 function choose(result, on) {
   if (on) state.chosen.set(result.id, result);
   else state.chosen.delete(result.id);
-  for (const made of document.querySelectorAll(".card")) {
+  for (const made of cards.values()) {
     if (made.dataset.id === String(result.id)) made.querySelector(".pick").checked = on;
   }
   drawChosen();
+}
+
+/** Where the result of a card, or of something in it, stands. */
+function placeOf(target) {
+  return Number(target.closest(".card").dataset.place);
 }
 
 function drawChosen() {
@@ -328,14 +341,10 @@ function taken() {
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
+    $("chosen").textContent = "copied";
   } catch {
-    const area = element("textarea", { value: text });
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
+    say("This browser does not let the page copy.");
   }
-  $("chosen").textContent = "copied";
 }
 
 function exportJson() {
@@ -366,7 +375,7 @@ function leastTruth() {
 
 function strictness() {
   const least = leastTruth();
-  $("strict-text").textContent = least ? `at least ${(100 * least).toFixed(least > 0.99 ? 1 : 0)} %` : "off";
+  $("strict-text").textContent = least ? `truth ≥ ${least.toFixed(least > 0.99 ? 3 : 2)}` : "off";
   $("strict").setAttribute("aria-valuetext", $("strict-text").textContent);
   soon();
 }
@@ -423,6 +432,8 @@ $("export").onclick = exportJson;
 $("unchoose").onclick = () => { state.chosen.clear(); draw(state.answer); };
 $("by-picture").onclick = () => $("file").click();
 $("file").onchange = () => searchBy($("file").files[0]);
+$("results").onclick = ({ target }) => { if (target.closest(".open")) show(placeOf(target)); };
+$("results").onchange = ({ target }) => choose(shown[placeOf(target)], target.checked);
 $("dialog").onclick = (event) => { if (event.target === $("dialog")) $("dialog").close(); };
 $("dialog").onclose = () => document.querySelectorAll(".open")[state.open]?.focus();
 document.addEventListener("keydown", pressed);
@@ -444,11 +455,14 @@ function beginReport() {
 }
 
 async function begin() {
-  const { modes, mode } = await (await fetch("modes")).json();
-  $("mode").append(...modes.map((name) => element("option", { value: name, textContent: name, selected: name === mode })));
   $("query").focus();
   state.text = $("query").value;
-  await watch();
+  try {
+    const { modes, mode } = await watch();
+    $("mode").append(...modes.map((name) => element("option", { value: name, textContent: name, selected: name === mode })));
+  } catch {
+    say("The server does not answer. Is `lcse serve` still running?");
+  }
 }
 
 if (report) beginReport();

@@ -16,13 +16,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from lcse_plugins.cli.page.answers import answer_of
+from lcse_plugins.cli.answers import answer_of
 from lcse_plugins.errors import ImageError
 from lcse_plugins.images.thumbnails import jpeg_thumbnail
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Ranking
 
-__all__ = ["Comparison", "render_report", "write_report"]
+__all__ = ["Comparison", "write_report"]
 
 THUMBNAIL_SIDE = 384
 
@@ -35,11 +35,13 @@ class Comparison:
         encoded: The query.
         logical: The ranking that obeys it.
         plain: The ranking of the encoder alone.
+        satisfying: How many pictures of the whole collection satisfy the query, where that is known.
     """
 
     encoded: EncodedQuery
     logical: Ranking
     plain: Ranking
+    satisfying: int | None = None
 
 
 def write_report(path: str | Path, comparisons: Iterable[Comparison], *, title: str = "Image search by logic") -> int:
@@ -48,29 +50,19 @@ def write_report(path: str | Path, comparisons: Iterable[Comparison], *, title: 
     Raises:
         OSError: the file cannot be written.
     """
-    page, missing = _render(comparisons, title)
-    Path(path).write_text(page, encoding="utf-8")
-    return missing
-
-
-def render_report(comparisons: Iterable[Comparison], *, title: str = "Image search by logic") -> str:
-    """The report as HTML text."""
-    return _render(comparisons, title)[0]
-
-
-def _render(comparisons: Iterable[Comparison], title: str) -> tuple[str, int]:
     answers, pictures = [], dict[str, str | None]()
     for comparison in comparisons:
-        answer = answer_of(comparison.logical, comparison.encoded)
+        answer = answer_of(comparison.logical, comparison.encoded, comparison.satisfying)
         answer["plain"] = answer_of(comparison.plain, comparison.encoded)["results"]
         answers.append(answer)
         for result in (*answer["results"], *answer["plain"]):
-            path = Path(result["path"])
-            result["href"] = path.absolute().as_uri()
+            picture = Path(result["path"])
+            result["href"] = picture.absolute().as_uri()
             if result["id"] not in pictures:
-                pictures[result["id"]] = _data_uri(path)
+                pictures[result["id"]] = _data_uri(picture)
     data = {"title": title, "answers": answers, "pictures": pictures}
-    return _filled(data, title), sum(picture is None for picture in pictures.values())
+    Path(path).write_text(_filled(data, title), encoding="utf-8")
+    return sum(picture is None for picture in pictures.values())
 
 
 def _filled(data: dict[str, Any], title: str) -> str:
