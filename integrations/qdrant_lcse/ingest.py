@@ -24,7 +24,7 @@ from lcse_plugins.images.encoding import encode_files
 from lcse_plugins.images.reading import content_hash
 from lcse_plugins.images.scan import scan_folder
 from lcse_plugins.scoring.arguments import check_count
-from qdrant_lcse.faults import translate_fault
+from qdrant_lcse.calls import translate_fault
 from qdrant_lcse.schema import read_schema
 
 __all__ = ["ENCODER_KEY", "PATH_KEY", "IngestReport", "NewCollection", "PayloadOf", "aindex_images", "index_images"]

@@ -26,7 +26,7 @@ from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.arguments import check_limits
 from lcse_plugins.scoring.config import Mode
 from lcse_plugins.scoring.encoded import EncodedQuery
-from qdrant_lcse.faults import translate_fault
+from qdrant_lcse.calls import translate_fault
 from qdrant_lcse.hits import Hits
 from qdrant_lcse.options import Options, QueryOptions, WithPayload, WithVectors
 from qdrant_lcse.schema import SAMPLE, VectorSchema, read_schema
