@@ -223,7 +223,7 @@ class QueryTask:
         elif self._options.candidates is not None:
             depth = max(end, -(-self._options.candidates // searches))
         elif self._ways:
-            depth = 70 + 3 * end
+            depth = 120 + 4 * end
         else:  # vectors travel
             depth = max(400, 8 * end) // searches + end
         return self._allowed(depth * self._growth)
