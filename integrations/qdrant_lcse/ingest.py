@@ -169,44 +169,45 @@ class _Ingest:
         shard_key: str | int | None,
         create: NewCollection | None,
         prune: bool,
-        advance: Callable[[int], None],
+        progress: bool,
     ) -> None:
         check_count("batch_size", batch_size)
         self._folder = Path(paths).absolute() if isinstance(paths, str | Path) else None
         if prune and self._folder is None:
             raise InvalidOption("prune=True needs a folder, to tell which points belong to it")
-        self._files: Iterable[Path | ImageError]
-        self._files = scan_folder(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
+        self._paths, self._files = paths, _files(paths)
         self._collection, self._encoder = collection, load_encoder(encoder)
-        self._payload, self._batch_size, self._using, self._advance = payload, batch_size, using, advance
-        self._shard_key, self._create, self._prune = shard_key, create or NewCollection(), prune
+        self._payload, self._batch_size, self._using, self._progress = payload, batch_size, using, progress
+        self._create, self._prune = create or NewCollection(), prune
+        self._shard_key = shard_key
+        self._shard = {} if shard_key is None else {"shard_key_selector": shard_key}
         self._seen: set[str] = set()
-        self._started = time.perf_counter()
-        self._indexed, self._present = 0, 0
+        self._present = 0
         self._broken: list[ImageError] = []
-
-    @property
-    def _shard(self) -> dict[str, Any]:
-        return {} if self._shard_key is None else {"shard_key_selector": self._shard_key}
 
     def steps(self) -> Steps[IngestReport]:
         """The calls of the whole run."""
+        started, indexed = time.perf_counter(), 0
         batches = batched(self._files, self._batch_size)
         batch = next(batches, [])  # before anything is made: the folder may be missing
         yield from self._ensure_collection()
-        while batch:
-            fresh = self._hashed(batch)
-            stored = yield from self._find_stored(fresh)
-            points = self._encode({point_id: path for point_id, path in fresh.items() if point_id not in stored})
-            if points:
-                yield Call("upsert", {"points": points, "wait": True, **self._shard})
-            self._indexed += len(points)
-            self._advance(len(batch))
-            batch = next(batches, [])
+        with _bar(self._progress, self._paths) as advance:
+            while batch:
+                fresh = self._hashed(batch)
+                stored = yield from self._find_stored(fresh)
+                points = self._encode({point_id: path for point_id, path in fresh.items() if point_id not in stored})
+                if points:
+                    yield Call("upsert", {"points": points, "wait": True, **self._shard})
+                indexed += len(points)
+                advance(len(batch))
+                batch = next(batches, [])
         removed = (yield from self._remove_stale()) if self._prune else 0
-        seconds = time.perf_counter() - self._started
         return IngestReport(
-            indexed=self._indexed, present=self._present, removed=removed, broken=tuple(self._broken), seconds=seconds
+            indexed=indexed,
+            present=self._present,
+            removed=removed,
+            broken=tuple(self._broken),
+            seconds=time.perf_counter() - started,
         )
 
     def _ensure_collection(self) -> Steps[None]:
@@ -219,8 +220,7 @@ class _Ingest:
         for key, kind in self._create.payload_indexes.items() if missing else ():
             yield Call("create_payload_index", {"field_name": key, "field_schema": kind})
         info = yield Call("get_collection", {})
-        schema = read_schema(info, collection=self._collection, using=self._using)
-        schema.check_dimension(self._encoder.dimension)
+        read_schema(info, collection=self._collection, using=self._using, dimension=self._encoder.dimension)
         records, _ = yield Call("scroll", {"limit": 1, "with_payload": [ENCODER_KEY], "with_vectors": False})
         for record in records:
             maker = (record.payload or {}).get(ENCODER_KEY)
@@ -231,21 +231,16 @@ class _Ingest:
                 )
 
     def _make_collection(self) -> Call:
-        made = self._create
-        params = models.VectorParams(
-            size=self._encoder.dimension, distance=models.Distance.COSINE, on_disk=made.on_disk
-        )
-        custom = None if self._shard_key is None else models.ShardingMethod.CUSTOM
-        return Call(
-            "create_collection",
-            {
-                "vectors_config": {self._using: params} if self._using else params,
-                "shard_number": made.shards,
-                "replication_factor": made.replicas,
-                "quantization_config": made.quantization,
-                "sharding_method": custom,
-            },
-        )
+        made, size = self._create, self._encoder.dimension
+        params = models.VectorParams(size=size, distance=models.Distance.COSINE, on_disk=made.on_disk)
+        arguments = {
+            "vectors_config": {self._using: params} if self._using else params,
+            "shard_number": made.shards,
+            "replication_factor": made.replicas,
+            "quantization_config": made.quantization,
+            "sharding_method": None if self._shard_key is None else models.ShardingMethod.CUSTOM,
+        }
+        return Call("create_collection", arguments)
 
     def _hashed(self, batch: list[Path | ImageError]) -> dict[str, Path]:
         """Point id → path of the distinct pictures of a batch that can be read."""
@@ -323,18 +318,18 @@ class _Ingest:
         return len(stale)
 
 
+def _files(paths: Pictures) -> Iterator[Path | ImageError]:
+    return scan_folder(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
+
+
 @contextmanager
 def _bar(visible: bool, paths: Pictures) -> Iterator[Callable[[int], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
+    console, total = Console(stderr=True), None
     drawn = visible and console.is_terminal
+    if drawn:  # an iterator tells its length only at the end
+        counted = list(scan_folder(paths)) if isinstance(paths, str | Path) else paths
+        total = len(counted) if isinstance(counted, Sized) else None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not drawn) as progress:
-        task = progress.add_task("pictures", total=_count(paths) if drawn else None)
+        task = progress.add_task("pictures", total=total)
         yield lambda count: progress.advance(task, count)
-
-
-def _count(paths: Pictures) -> int | None:
-    """How many pictures there are; None when that is known only once all have come."""
-    if isinstance(paths, str | Path):
-        return sum(1 for _ in scan_folder(paths))
-    return len(paths) if isinstance(paths, Sized) else None

@@ -120,8 +120,9 @@ class _LogicSearchBase(Generic[ClientT]):
     def _learn(self, options: Options) -> Steps[VectorSchema]:
         """Look at the collection, and believe it for a while; of an empty one little is known."""
         info = yield Call("get_collection", {})
-        schema = read_schema(info, collection=self.collection_name, using=options.using)
-        schema.check_dimension(self.scorer.encoder.dimension)
+        schema = read_schema(
+            info, collection=self.collection_name, using=options.using, dimension=self.scorer.encoder.dimension
+        )
         sample: list[models.Record] = []
         if not schema.cosine:
             wanted = {"limit": SAMPLE, "with_payload": False, "with_vectors": schema.with_vectors}

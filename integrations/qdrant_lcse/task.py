@@ -222,8 +222,8 @@ class QueryTask:
             depth = max(end, (self._schema.points or 0) + 1)
         elif self._options.candidates is not None:
             depth = max(end, -(-self._options.candidates // searches))
-        elif self._ways:
-            depth = 120 + 4 * end
+        elif self._ways:  # the more parts, the less do cosines without offsets tell
+            depth = (120 if max(len(way.parts) for way in self._ways) <= 2 else 300) + 4 * end
         else:  # vectors travel
             depth = max(400, 8 * end) // searches + end
         return self._allowed(depth * self._growth)
@@ -241,7 +241,7 @@ class QueryTask:
         few = self._schema.points is not None and self._schema.points * self._schema.size <= most
         if far and few and strict.exact:
             return models.SearchParams(exact=True)
-        wanted = max(WIDE_BEAM if far else BEAM, 3 * depth // 2)
+        wanted = max(WIDE_BEAM if far else BEAM, 2 * depth)
         beam = wanted if strict.beam is None else min(wanted, strict.beam)
         if beam < wanted:
             self._note(f"strict mode allows a beam of {beam:,}, not {wanted:,}: some of the best may be missing")

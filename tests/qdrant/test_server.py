@@ -14,6 +14,7 @@ from qdrant_lcse import AsyncLogicSearch, LogicSearch
 from lcse_plugins import VectorPool
 from lcse_plugins.errors import CollectionError, SearchUnavailable
 from tests.qdrant.data import (
+    BUT_NOT,
     INT8,
     OPERATORS,
     PAPER,
@@ -39,7 +40,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "named": {"using": "image"},
 }
 EXHAUSTIVE = models.SearchParams(exact=True)
-BUT_NOT = OPERATORS["BUT NOT"]
 
 
 @pytest.fixture(scope="module", autouse=True)
