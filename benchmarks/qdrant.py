@@ -239,21 +239,20 @@ def _server() -> Iterator[Node]:
 
 def table(result: dict[str, Any]) -> str:
     """The results as Markdown."""
+    wires = list(dict.fromkeys(row["wire"] for row in result["rows"]))
+    heads = ["recall@10", "recall@500", *(f"{wire} {kind}" for wire in wires for kind in ("known", "words"))]
     lines = [
         f"{result['points']:,} × {result['dimension']}, {result['queries']} queries an operator; loaded in "
         f"{result['load_seconds']} s, indexed after {result['index_seconds']} s. `×` is the time of a plain query.",
         "",
-        "| operator | | recall@10 | recall@500 | REST known | REST words | gRPC known | gRPC words |",
-        "|---|---|--:|--:|--:|--:|--:|--:|",
+        f"| operator | | {' | '.join(heads)} |",
+        f"|---|---|{'--:|' * len(heads)}",
     ]
     for name in OPERATORS:
-        rows = {row["wire"]: row for row in result["rows"] if row["operator"] == name}
-        rest, grpc = rows["REST"], rows.get("gRPC", {})
-        lines.append(
-            f"| {name} | {rest['execution']} | {rest['recall']:.3f} | {rest.get('recall_500', '')} "
-            f"| {rest['known_ratio']} × | {rest['words_ratio']} × "
-            f"| {grpc.get('known_ratio', '')} × | {grpc.get('words_ratio', '')} × |"
-        )
+        rows = [row for row in result["rows"] if row["operator"] == name]
+        recalls = [f"{rows[0][key]:.3f}" if key in rows[0] else "" for key in ("recall", "recall_500")]
+        ratios = [f"{row[key]} ×" for row in rows for key in ("known_ratio", "words_ratio")]
+        lines.append(f"| {name} | {rows[0]['execution']} | {' | '.join([*recalls, *ratios])} |")
     if "threads" in result:
         lines += ["", f"| {THREADS} threads, queries a second | plain | logic | share |", "|---|--:|--:|--:|"]
         for wire, rates in result["threads"].items():

@@ -27,11 +27,13 @@ class Strictness:
     Attributes:
         exact: whether a search may scan.
         limit: most points one search may return; None for any number.
+        ids: most of them that can be named in a filter.
         beam: largest `hnsw_ef`; None for any.
     """
 
     exact: bool = True
     limit: int | None = None
+    ids: int | None = None
     beam: int | None = None
 
     @classmethod
@@ -40,9 +42,11 @@ class Strictness:
         config = getattr(info.config, "strict_mode_config", None)
         if config is None or not config.enabled:
             return cls()
+        sizes = [size for size in (config.max_query_limit, config.condition_max_size) if size is not None]
         return cls(
             exact=config.search_allow_exact is not False,
             limit=config.max_query_limit,
+            ids=min(sizes, default=None),
             beam=config.search_max_hnsw_ef,
         )
 

@@ -37,8 +37,9 @@ __all__ = ["ExecutionChoice", "QueryTask"]
 
 ExecutionChoice = Literal["auto", "client", "formula"]
 
-BEAM, WIDE_BEAM = 384, 4096
-"""HNSW's beam for candidates, and where nothing is wanted: graphs are built to find what is near."""
+BEAM, WIDE_BEAM = 300, 4096
+"""HNSW's beam for each vector that candidates are searched with, and where nothing is wanted: graphs are built to find
+what is near."""
 
 SCANNED, SCANNED_FOR_MANY, MANY = 60_000_000, 250_000_000, 50
 """Numbers in a collection's vectors up to which a search for what is far scans instead: about as fast as the wide beam,
@@ -141,7 +142,7 @@ class QueryTask:
         return [
             self._leaf(
                 _nearest(search.rows),
-                self._params(search.far, self._depth),
+                self._params(search.far, self._depth, len(search.rows)),
                 limit=self._depth,
                 payload=payload,
                 with_vector=False if scored else None,
@@ -201,7 +202,7 @@ class QueryTask:
     def _searches(self) -> list[_Search]:
         """The searches for candidates."""
         if self._whole:
-            return [_Search(self._encoded.holistic_vector, False)]
+            return [_Search(self._encoded.holistic_vector[None, :], False)]
         bounds: Sequence[tuple[Bound | Part, bool]] = ()
         if self._execution == "formula":
             found = [_Search(way.search, way.far) for way in self._scored if len(way.parts) > 1]
@@ -210,9 +211,9 @@ class QueryTask:
             found = [_Search(way.search, way.far) for way in self._ways]
         else:
             far = self._encoded.affirms_nothing
-            found = [_Search(row, far) for row in self._encoded.plan.search_vectors]
+            found = [_Search(row[None, :], far) for row in self._encoded.plan.search_vectors]
             bounds = [(bound, far) for bound in self._encoded.plan.bounds or () if self._options.exact]
-        return [*found, *(_Search(bound.vector, far, bound.offset) for bound, far in bounds)]
+        return [*found, *(_Search(bound.vector[None, :], far, bound.offset) for bound, far in bounds)]
 
     @property
     def _depth(self) -> int:
@@ -222,13 +223,13 @@ class QueryTask:
             depth = max(end, (self._schema.points or 0) + 1)
         elif self._options.candidates is not None:
             depth = max(end, -(-self._options.candidates // searches))
-        elif self._ways:  # the more parts, the less do cosines without offsets tell
-            depth = (120 if max(len(way.parts) for way in self._ways) <= 2 else 300) + 4 * end
+        elif self._ways:  # where all parts are unwanted, they are ranked nearly as their scores are
+            depth = 20 + 2 * end if len(self._ways) == 1 and self._ways[0].far else 120 + 4 * end
         else:  # vectors travel
             depth = max(400, 8 * end) // searches + end
         return self._allowed(depth * self._growth)
 
-    def _params(self, far: bool, depth: int = 0) -> models.SearchParams | None:
+    def _params(self, far: bool, depth: int = 0, vectors: int = 1) -> models.SearchParams | None:
         """How to search this deep; a beam no wider than what it returns misses much of the tail."""
         given, strict = self._options.search_params, self._schema.strict
         if self._local:
@@ -241,7 +242,7 @@ class QueryTask:
         few = self._schema.points is not None and self._schema.points * self._schema.size <= most
         if far and few and strict.exact:
             return models.SearchParams(exact=True)
-        wanted = max(WIDE_BEAM if far else BEAM, 2 * depth)
+        wanted = max(WIDE_BEAM if far else BEAM * vectors, 3 * depth // 2)
         beam = wanted if strict.beam is None else min(wanted, strict.beam)
         if beam < wanted:
             self._note(f"strict mode allows a beam of {beam:,}, not {wanted:,}: some of the best may be missing")
@@ -278,11 +279,13 @@ class QueryTask:
     @property
     def _lacks_payload(self) -> bool:
         """Whether candidates come without what was asked for, which is fetched for the best alone."""
-        wanted = bool(self._options.with_payload) or bool(self._options.with_vectors)
-        return wanted and self._depth * len(self._searches) > ONE_TRIP
+        wanted, most = bool(self._options.with_payload) or bool(self._options.with_vectors), self._schema.strict.ids
+        can_be_named = most is None or self._options.limit <= most
+        return wanted and can_be_named and self._depth * len(self._searches) > ONE_TRIP
 
-    def _allowed(self, wanted: int) -> int:
-        most = self._schema.strict.limit
+    def _allowed(self, wanted: int, *, named: bool = False) -> int:
+        """As many of the points wanted as one search may return; or, when they are named, as one may be given."""
+        most = self._schema.strict.ids if named else self._schema.strict.limit
         if most is None or wanted <= most:
             return wanted
         self._note(f"strict mode allows {most:,} points a search, not {wanted:,}: some of the best may be missing")
@@ -304,7 +307,7 @@ class QueryTask:
             if self._execution == "formula":
                 turns = (point for row in zip_longest(*found) for point in row if point is not None)
                 ids = list(dict.fromkeys(point.id for point in turns))
-                self._ids = ids[: self._allowed(len(ids))]
+                self._ids = ids[: self._allowed(len(ids), named=True)]
                 if len(self._ids) < len(ids):
                     self._unseen = None
                 return

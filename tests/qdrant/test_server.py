@@ -126,7 +126,7 @@ def test_what_may_skip_points_proves_nothing(client: QdrantClient) -> None:
 
 def test_strict_mode_is_obeyed_and_told(client: QdrantClient) -> None:
     strict = models.StrictModeConfig(
-        enabled=True, search_allow_exact=False, max_query_limit=100, search_max_hnsw_ef=128
+        enabled=True, search_allow_exact=False, max_query_limit=100, search_max_hnsw_ef=128, condition_max_size=90
     )
     fill(client, "lcse-strict", VECTORS, indexed=True, strict_mode_config=strict)
     search = LogicSearch(client, "lcse-strict", SCORER)
