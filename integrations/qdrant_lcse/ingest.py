@@ -124,11 +124,8 @@ def index_images(
     """
     if iscoroutinefunction(client.get_collection):
         raise InvalidOption(f"index_images takes a QdrantClient, not {type(client).__name__}; use aindex_images")
-    with _bar(progress, paths) as advance:
-        ingest = _Ingest(
-            collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, advance
-        )
-        return run(client, collection, ingest.steps())
+    ingest = _Ingest(collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, progress)
+    return run(client, collection, ingest.steps())
 
 
 async def aindex_images(
@@ -148,11 +145,8 @@ async def aindex_images(
     """As `index_images`, over an `AsyncQdrantClient`; pictures are read and encoded off the event loop."""
     if not iscoroutinefunction(client.get_collection):
         raise InvalidOption(f"aindex_images takes an AsyncQdrantClient, not {type(client).__name__}; use index_images")
-    with _bar(progress, paths) as advance:
-        ingest = _Ingest(
-            collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, advance
-        )
-        return await arun(client, collection, ingest.steps())
+    ingest = _Ingest(collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, progress)
+    return await arun(client, collection, ingest.steps())
 
 
 class _Ingest:
