@@ -225,7 +225,7 @@ class QueryTask:
             depth = max(end, -(-self._options.candidates // searches))
         elif self._ways:  # two parts alike are ranked nearly as their scores are, many unlike ones less
             parts = max(len(way.parts) for way in self._ways)
-            alike = len(self._ways) == 1 and self._ways[0].far
+            alike = len(self._ways) == 1 and self._ways[0].far and not self._ways[0].anchored
             depth = 300 + 4 * end if parts > 2 else 20 + 2 * end if alike else 120 + 4 * end
         else:  # vectors travel
             depth = max(400, 8 * end) // searches + end
