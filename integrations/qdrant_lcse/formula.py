@@ -13,30 +13,33 @@ from collections.abc import Sequence
 import numpy as np
 from qdrant_client import models
 
-from qdrant_lcse.pieces import Way
+from qdrant_lcse.pieces import Part, Way
 
-__all__ = ["score_formula"]
+__all__ = ["distinct_parts", "score_formula"]
 
 UNSEEN = -8.0
 """Similarity of a point that a prefetch did not return; no sum of it with an offset reaches a real score."""
 
 
+def distinct_parts(ways: Sequence[Way]) -> list[tuple[Part, Way]]:
+    """The parts of all ways in the order of a formula's similarities, each with the first way that has it."""
+    return list({id(part): (part, way) for way in reversed(ways) for part in reversed(way.parts)}.values())[::-1]
+
+
 def score_formula(ways: Sequence[Way], *, cosine: bool) -> models.FormulaQuery:
-    """The formula over one similarity for each part of each way, in that order.
+    """The formula over one similarity for each of `distinct_parts`.
 
     Args:
         ways: The ways to satisfy the query.
         cosine: Whether similarities come as cosines, whatever the length of a vector, or as dot products.
     """
-    parts = [part for way in ways for part in way.parts]
-    names = iter(range(len(parts)))
+    places = {id(part): place for place, (part, _) in enumerate(distinct_parts(ways))}
     smallest = [
-        _extreme([_linear(next(names), part.vector, part.offset, cosine) for part in way.parts], largest=False)
+        _extreme([_linear(places[id(part)], part.vector, part.offset, cosine) for part in way.parts], largest=False)
         for way in ways
     ]
     return models.FormulaQuery.model_construct(
-        formula=_extreme(smallest, largest=True),
-        defaults={f"$score[{place}]": UNSEEN for place in range(len(parts))},
+        formula=_extreme(smallest, largest=True), defaults={f"$score[{place}]": UNSEEN for place in places.values()}
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
@@ -24,7 +23,7 @@ from lcse_plugins.images.encoding import encode_files
 from lcse_plugins.images.reading import content_hash
 from lcse_plugins.images.scan import scan_folder
 from lcse_plugins.scoring.arguments import check_count
-from qdrant_lcse.faults import translate_fault
+from qdrant_lcse.calls import Call, Steps, arun, run
 from qdrant_lcse.schema import read_schema
 
 __all__ = ["ENCODER_KEY", "PATH_KEY", "IngestReport", "NewCollection", "PayloadOf", "aindex_images", "index_images"]
@@ -82,17 +81,6 @@ class IngestReport:
         return self.indexed / self.seconds if self.seconds else 0.0
 
 
-class _Call(NamedTuple):
-    """A client's method to call, and what with besides the collection; some may be refused."""
-
-    method: str
-    arguments: dict[str, Any]
-    may_be_refused: bool = False
-
-
-_Steps: TypeAlias = Generator[_Call, Any, Any]
-
-
 def index_images(
     client: QdrantClient,
     collection: str,
@@ -136,16 +124,8 @@ def index_images(
     """
     if iscoroutinefunction(client.get_collection):
         raise InvalidOption(f"index_images takes a QdrantClient, not {type(client).__name__}; use aindex_images")
-    with _bar(progress, paths) as advance:
-        run = _Run(collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, advance)
-        steps, answer = run.steps(), None
-        while (call := _next(steps, answer)) is not None:
-            try:
-                answer = getattr(client, call.method)(collection_name=collection, **call.arguments)
-            except Exception as error:
-                _pass_over(call, error, collection)
-                answer = None
-        return run.report
+    ingest = _Ingest(collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, progress)
+    return run(client, collection, ingest.steps())
 
 
 async def aindex_images(
@@ -165,34 +145,12 @@ async def aindex_images(
     """As `index_images`, over an `AsyncQdrantClient`; pictures are read and encoded off the event loop."""
     if not iscoroutinefunction(client.get_collection):
         raise InvalidOption(f"aindex_images takes an AsyncQdrantClient, not {type(client).__name__}; use index_images")
-    with _bar(progress, paths) as advance:
-        run = _Run(collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, advance)
-        steps, answer = run.steps(), None
-        while (call := await asyncio.to_thread(_next, steps, answer)) is not None:
-            try:
-                answer = await getattr(client, call.method)(collection_name=collection, **call.arguments)
-            except Exception as error:
-                _pass_over(call, error, collection)
-                answer = None
-        return run.report
+    ingest = _Ingest(collection, paths, encoder, payload, batch_size, vector_name, shard_key, create, prune, progress)
+    return await arun(client, collection, ingest.steps())
 
 
-def _pass_over(call: _Call, error: Exception, collection: str) -> None:
-    """Raise what an error means, unless it is a refusal that does not matter."""
-    fault = translate_fault(error, collection=collection)
-    if not call.may_be_refused or not isinstance(fault, CollectionError):
-        raise fault from error
-
-
-def _next(steps: _Steps, answer: Any) -> _Call | None:
-    try:
-        return steps.send(answer)
-    except StopIteration:
-        return None
-
-
-class _Run:
-    """One run over the pictures: `steps` yields the calls to make and is sent their answers; then `report` is known."""
+class _Ingest:
+    """One run over the pictures."""
 
     def __init__(
         self,
@@ -205,66 +163,59 @@ class _Run:
         shard_key: str | int | None,
         create: NewCollection | None,
         prune: bool,
-        advance: Callable[[int], None],
+        progress: bool,
     ) -> None:
         check_count("batch_size", batch_size)
         self._folder = Path(paths).absolute() if isinstance(paths, str | Path) else None
         if prune and self._folder is None:
             raise InvalidOption("prune=True needs a folder, to tell which points belong to it")
-        self._files: Iterable[Path | ImageError]
-        self._files = scan_folder(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
+        self._paths, self._files = paths, _files(paths)
         self._collection, self._encoder = collection, load_encoder(encoder)
-        self._payload, self._batch_size, self._using, self._advance = payload, batch_size, using, advance
-        self._shard_key, self._create, self._prune = shard_key, create or NewCollection(), prune
+        self._payload, self._batch_size, self._using, self._progress = payload, batch_size, using, progress
+        self._create, self._prune = create or NewCollection(), prune
+        self._shard_key = shard_key
+        self._shard = {} if shard_key is None else {"shard_key_selector": shard_key}
         self._seen: set[str] = set()
-        self._started = time.perf_counter()
-        self._indexed, self._present, self._removed = 0, 0, 0
+        self._present = 0
         self._broken: list[ImageError] = []
 
-    @property
-    def report(self) -> IngestReport:
-        """What was done so far."""
-        return IngestReport(
-            indexed=self._indexed,
-            present=self._present,
-            removed=self._removed,
-            broken=tuple(self._broken),
-            seconds=time.perf_counter() - self._started,
-        )
-
-    @property
-    def _shard(self) -> dict[str, Any]:
-        return {} if self._shard_key is None else {"shard_key_selector": self._shard_key}
-
-    def steps(self) -> _Steps:
+    def steps(self) -> Steps[IngestReport]:
         """The calls of the whole run."""
+        started, indexed = time.perf_counter(), 0
         batches = batched(self._files, self._batch_size)
         batch = next(batches, [])  # before anything is made: the folder may be missing
         yield from self._ensure_collection()
-        while batch:
-            fresh = self._hashed(batch)
-            stored = yield from self._find_stored(fresh)
-            points = self._encode({point_id: path for point_id, path in fresh.items() if point_id not in stored})
-            if points:
-                yield _Call("upsert", {"points": points, "wait": True, **self._shard})
-            self._indexed += len(points)
-            self._advance(len(batch))
-            batch = next(batches, [])
-        if self._prune:
-            yield from self._remove_stale()
+        with _bar(self._progress, self._paths) as advance:
+            while batch:
+                fresh = self._hashed(batch)
+                stored = yield from self._find_stored(fresh)
+                points = self._encode({point_id: path for point_id, path in fresh.items() if point_id not in stored})
+                if points:
+                    yield Call("upsert", {"points": points, "wait": True, **self._shard})
+                indexed += len(points)
+                advance(len(batch))
+                batch = next(batches, [])
+        removed = (yield from self._remove_stale()) if self._prune else 0
+        return IngestReport(
+            indexed=indexed,
+            present=self._present,
+            removed=removed,
+            broken=tuple(self._broken),
+            seconds=time.perf_counter() - started,
+        )
 
-    def _ensure_collection(self) -> _Steps:
-        missing = not (yield _Call("collection_exists", {}))
+    def _ensure_collection(self) -> Steps[None]:
+        missing = not (yield Call("collection_exists", {}))
         if missing:
             yield self._make_collection()
-        if self._shard_key is not None:  # refused where it is there already
-            yield _Call("create_shard_key", {"shard_key": self._shard_key}, may_be_refused=True)
+        if self._shard_key is not None:
+            with suppress(CollectionError):  # it is there already
+                yield Call("create_shard_key", {"shard_key": self._shard_key})
         for key, kind in self._create.payload_indexes.items() if missing else ():
-            yield _Call("create_payload_index", {"field_name": key, "field_schema": kind})
-        info = yield _Call("get_collection", {})
-        schema = read_schema(info, collection=self._collection, using=self._using)
-        schema.check_dimension(self._encoder.dimension)
-        records, _ = yield _Call("scroll", {"limit": 1, "with_payload": [ENCODER_KEY], "with_vectors": False})
+            yield Call("create_payload_index", {"field_name": key, "field_schema": kind})
+        info = yield Call("get_collection", {})
+        read_schema(info, collection=self._collection, using=self._using, dimension=self._encoder.dimension)
+        records, _ = yield Call("scroll", {"limit": 1, "with_payload": [ENCODER_KEY], "with_vectors": False})
         for record in records:
             maker = (record.payload or {}).get(ENCODER_KEY)
             if maker not in (None, self._encoder.encoder_id):
@@ -273,22 +224,17 @@ class _Run:
                     f"it holds vectors of encoder {maker!r}, not of {self._encoder.encoder_id!r}; use another one",
                 )
 
-    def _make_collection(self) -> _Call:
-        made = self._create
-        params = models.VectorParams(
-            size=self._encoder.dimension, distance=models.Distance.COSINE, on_disk=made.on_disk
-        )
-        custom = None if self._shard_key is None else models.ShardingMethod.CUSTOM
-        return _Call(
-            "create_collection",
-            {
-                "vectors_config": {self._using: params} if self._using else params,
-                "shard_number": made.shards,
-                "replication_factor": made.replicas,
-                "quantization_config": made.quantization,
-                "sharding_method": custom,
-            },
-        )
+    def _make_collection(self) -> Call:
+        made, size = self._create, self._encoder.dimension
+        params = models.VectorParams(size=size, distance=models.Distance.COSINE, on_disk=made.on_disk)
+        arguments = {
+            "vectors_config": {self._using: params} if self._using else params,
+            "shard_number": made.shards,
+            "replication_factor": made.replicas,
+            "quantization_config": made.quantization,
+            "sharding_method": None if self._shard_key is None else models.ShardingMethod.CUSTOM,
+        }
+        return Call("create_collection", arguments)
 
     def _hashed(self, batch: list[Path | ImageError]) -> dict[str, Path]:
         """Point id → path of the distinct pictures of a batch that can be read."""
@@ -306,12 +252,12 @@ class _Run:
         self._seen.update(fresh)
         return fresh
 
-    def _find_stored(self, fresh: Mapping[str, Path]) -> Generator[_Call, Any, frozenset[str]]:
+    def _find_stored(self, fresh: Mapping[str, Path]) -> Steps[frozenset[str]]:
         """Ids that are stored already; pictures that have moved are given their new path, and the payload for it."""
         if not fresh:
             return frozenset()
         parts = {"with_payload": [PATH_KEY], "with_vectors": [self._using] if self._using else False}
-        records = yield _Call("retrieve", {"ids": list(fresh), **parts})
+        records = yield Call("retrieve", {"ids": list(fresh), **parts})
         for record in records:
             path = fresh[str(record.id)]
             if self._using and self._using not in (record.vector or {}):
@@ -321,7 +267,7 @@ class _Run:
             stored = (record.payload or {}).get(PATH_KEY)
             if isinstance(stored, str) and not Path(stored).exists():
                 moved = {PATH_KEY: str(path), **self._added(path)}
-                yield _Call("set_payload", {"payload": moved, "points": [record.id], **self._shard})
+                yield Call("set_payload", {"payload": moved, "points": [record.id], **self._shard})
         self._present += len(records)
         return frozenset(str(record.id) for record in records)
 
@@ -344,14 +290,14 @@ class _Run:
             raise InvalidOption(f"payload gives a mapping for each picture, not {added!r:.80} as for {path}")
         return added
 
-    def _remove_stale(self) -> _Steps:
+    def _remove_stale(self) -> Steps[int]:
         """Delete points of this folder whose picture was not met, unless it lies where something cannot be read."""
         unread = {Path(error.source).absolute() for error in self._broken}
         stale: list[Any] = []
         place = None
         while True:
             read = {"limit": SCROLLED, "offset": place, "with_payload": [PATH_KEY], "with_vectors": False}
-            records, place = yield _Call("scroll", read)
+            records, place = yield Call("scroll", read)
             for record in records:
                 stored = (record.payload or {}).get(PATH_KEY)
                 if not isinstance(stored, str) or str(record.id) in self._seen:
@@ -362,22 +308,22 @@ class _Run:
             if place is None:
                 break
         for ids in batched(stale, SCROLLED):
-            yield _Call("delete", {"points_selector": models.PointIdsList(points=ids), "wait": True, **self._shard})
-        self._removed = len(stale)
+            yield Call("delete", {"points_selector": models.PointIdsList(points=ids), "wait": True, **self._shard})
+        return len(stale)
+
+
+def _files(paths: Pictures) -> Iterator[Path | ImageError]:
+    return scan_folder(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
 
 
 @contextmanager
 def _bar(visible: bool, paths: Pictures) -> Iterator[Callable[[int], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
+    console, total = Console(stderr=True), None
     drawn = visible and console.is_terminal
+    if drawn:  # an iterator tells its length only at the end
+        counted = list(scan_folder(paths)) if isinstance(paths, str | Path) else paths
+        total = len(counted) if isinstance(counted, Sized) else None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not drawn) as progress:
-        task = progress.add_task("pictures", total=_count(paths) if drawn else None)
+        task = progress.add_task("pictures", total=total)
         yield lambda count: progress.advance(task, count)
-
-
-def _count(paths: Pictures) -> int | None:
-    """How many pictures there are; None when that is known only once all have come."""
-    if isinstance(paths, str | Path):
-        return sum(1 for _ in scan_folder(paths))
-    return len(paths) if isinstance(paths, Sized) else None

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias, TypedDict
+from inspect import Parameter, signature
+from typing import Any, TypeAlias, TypedDict, TypeVar
 
 from qdrant_client import models
 
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.scoring.arguments import check_count, check_limits, is_whole
 
-__all__ = ["Options", "QueryOptions", "WithPayload", "WithVectors"]
+__all__ = ["Options", "QueryOptions", "with_options"]
 
 WithPayload: TypeAlias = bool | list[str] | models.PayloadSelectorInclude | models.PayloadSelectorExclude
 WithVectors: TypeAlias = bool | list[str]
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
 
-_SELECTORS = (models.PayloadSelectorInclude, models.PayloadSelectorExclude)
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "timeout": ((int, float), "a number of seconds"),
+    "score_threshold": ((int, float), "a number"),
+    "query_filter": ((models.Filter,), "a qdrant_client.models.Filter"),
+    "search_params": ((models.SearchParams,), "a qdrant_client.models.SearchParams"),
+    "with_payload": (
+        (bool, list, tuple, models.PayloadSelectorInclude, models.PayloadSelectorExclude),
+        "True, False or a list of keys",
+    ),
+    "with_vectors": ((bool, list, tuple), "True, False or a list of names"),
+}
 
 
 class QueryOptions(TypedDict, total=False):
@@ -64,8 +76,9 @@ class Options:
         InvalidOption: a value is out of its range.
     """
 
-    limit: int = 10
-    min_truth: float | None = None
+    limit: int
+    min_truth: float | None
+    using: str | None
     query_filter: models.Filter | None = None
     exact: bool = False
     candidates: int | None = None
@@ -74,30 +87,26 @@ class Options:
     with_payload: WithPayload = True
     with_vectors: WithVectors = False
     search_params: models.SearchParams | None = None
-    using: str | None = None
     shard_key_selector: Any = None
     consistency: Any = None
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        check_limits(self.limit, self.min_truth)
         check_count("limit", self.limit)
+        check_limits(None, self.min_truth)
         if self.candidates is not None:
             check_count("candidates", self.candidates)
         if not is_whole(self.offset) or self.offset < 0:
             raise InvalidOption(f"offset is a whole number from 0 on, not {self.offset!r}")
-        for name in ("timeout", "score_threshold"):
+        for name, (kinds, said) in _KINDS.items():
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise InvalidOption(f"{name} is a number, not {value!r:.80}")
+            fits = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+            if isinstance(value, list | tuple):
+                fits = fits and all(isinstance(part, str) for part in value)
+            if value is not None and not fits:
+                raise InvalidOption(f"{name} is {said}, not {value!r:.80}")
         if self.timeout is not None and not self.timeout > 0:
             raise InvalidOption(f"timeout is a positive number of seconds, not {self.timeout!r}")
-        for name, kind in (("query_filter", models.Filter), ("search_params", models.SearchParams)):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kind):
-                raise InvalidOption(f"{name} is a qdrant_client.models.{kind.__name__}, not {value!r:.80}")
-        _check_choice("with_payload", self.with_payload, "keys", _SELECTORS)
-        _check_choice("with_vectors", self.with_vectors, "names")
 
     @classmethod
     def read(cls, options: Mapping[str, Any], **defaults: Any) -> Options:
@@ -110,6 +119,8 @@ class Options:
         if unknown := sorted(set(options) - set(known)):
             raise InvalidOption(f"a query has no option {', '.join(unknown)}; it has {', '.join(known)}")
         given = {name: value for name, value in options.items() if value is not None or name not in defaults}
+        if isinstance(level := given.get("consistency"), str):
+            given["consistency"] = models.ReadConsistencyType(level)  # gRPC takes no text
         return cls(**{**defaults, **given})
 
     @property
@@ -118,11 +129,18 @@ class Options:
         return self.offset + self.limit
 
 
-def _check_choice(name: str, value: object, parts: str, kinds: tuple[type, ...] = ()) -> None:
-    """Refuse what chooses no parts of a point; None chooses none of them."""
-    if isinstance(value, list | tuple):
-        fits = all(isinstance(part, str) for part in value)
-    else:
-        fits = value is None or isinstance(value, (bool, *kinds))
-    if not fits:
-        raise InvalidOption(f"{name} is True, False or a list of {parts}, not {value!r:.80}")
+def with_options(method: MethodT) -> MethodT:
+    """Name the options of a method in its signature, where `**options` hides them from those who inspect it."""
+    own = signature(method)
+    named = [
+        Parameter(
+            option.name,
+            Parameter.KEYWORD_ONLY,
+            default=None if option.name in ("limit", "min_truth", "using") else option.default,
+            annotation=option.type,
+        )
+        for option in fields(Options)
+    ]
+    kept = [parameter for parameter in own.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    method.__signature__ = own.replace(parameters=[*kept, *named])  # type: ignore[attr-defined]
+    return method

@@ -27,8 +27,8 @@ __all__ = ["Part", "Way", "ways_of"]
 MOST_PARTS = 24
 """Parts of all ways together; a query with more is scored in the client."""
 
-LEANING = 2.0
-"""How much more the mean of mixed parts weighs than each part of its own, found by trial on photographs."""
+LEANING = 0.25
+"""How far what is unwanted leans towards each thing that is wanted when they share a text; found by trial."""
 
 _Leaf: TypeAlias = tuple[str, bool]
 
@@ -58,11 +58,6 @@ class Way:
         """Whether nothing is wanted: its best images are far from any vector that is searched with."""
         return all(part.negated for part in self.parts)
 
-    @property
-    def mixed(self) -> bool:
-        """Whether some parts are wanted and others are not."""
-        return len({part.negated for part in self.parts}) > 1
-
     @cached_property
     def bound(self) -> Part:
         """The mean of the parts: never below their smallest."""
@@ -71,15 +66,17 @@ class Way:
 
     @cached_property
     def search(self) -> FloatArray:
-        """(b, d) vectors of the candidate search, which ranks images by their least cosine with them.
+        """(b, d) unit vectors of the candidate search, which ranks images by their least cosine with them.
 
-        Cosines carry no offsets, so parts that are not alike cannot be compared by them. All lean towards the mean
-        then; where several are wanted, or the parts share no text, the mean alone finds as much and costs less.
+        Cosines carry no offsets, so parts that are not alike cannot be compared by them: what is unwanted leans
+        towards what is wanted.
         """
-        if self.mixed and not (self.anchored and sum(not part.negated for part in self.parts) == 1):
-            return self.bound.vector[None, :]
-        parts = _units(np.stack([part.vector for part in self.parts]))
-        return _units(parts + LEANING * parts.mean(axis=0)) if self.mixed else parts
+        rows, negated = np.stack([part.vector for part in self.parts]), np.array([part.negated for part in self.parts])
+        if negated.any() and not negated.all():
+            wanted = rows[~negated]
+            rows = rows + np.outer(negated, LEANING * wanted.sum(axis=0) if self.anchored else wanted.mean(axis=0))
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.maximum(lengths, np.finfo(np.float64).tiny))
 
 
 def ways_of(encoded: EncodedQuery) -> tuple[Way, ...] | None:
@@ -93,13 +90,8 @@ def ways_of(encoded: EncodedQuery) -> tuple[Way, ...] | None:
     if forms is None or sum(map(len, forms)) > MOST_PARTS:
         return None
     anchored = holistic_share(encoded.tree, encoded.config) > 0
-    return tuple(
-        Way(tuple(_part(encoded, leaf) for leaf in sorted(form)), anchored) for form in _without_supersets(forms)
-    )
-
-
-def _units(rows: FloatArray) -> FloatArray:
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float64).tiny))
+    parts = {leaf: _part(encoded, leaf) for leaf in frozenset().union(*forms)}
+    return tuple(Way(tuple(parts[leaf] for leaf in sorted(form)), anchored) for form in _without_supersets(forms))
 
 
 def _combined(group: Group, children: Sequence[list[frozenset[_Leaf]] | None]) -> list[frozenset[_Leaf]] | None:

@@ -27,11 +27,13 @@ class Strictness:
     Attributes:
         exact: whether a search may scan.
         limit: most points one search may return; None for any number.
+        ids: most of them that can be named in a filter.
         beam: largest `hnsw_ef`; None for any.
     """
 
     exact: bool = True
     limit: int | None = None
+    ids: int | None = None
     beam: int | None = None
 
     @classmethod
@@ -40,9 +42,11 @@ class Strictness:
         config = getattr(info.config, "strict_mode_config", None)
         if config is None or not config.enabled:
             return cls()
+        sizes = [size for size in (config.max_query_limit, config.condition_max_size) if size is not None]
         return cls(
             exact=config.search_allow_exact is not False,
             limit=config.max_query_limit,
+            ids=min(sizes, default=None),
             beam=config.search_max_hnsw_ef,
         )
 
@@ -81,18 +85,6 @@ class VectorSchema:
         """What turns a similarity that Qdrant returns for `vector` into a dot product: its length, or 1."""
         return float(np.linalg.norm(vector)) if self.cosine else 1.0
 
-    def check_dimension(self, dimension: int) -> None:
-        """Refuse an encoder whose vectors have another length.
-
-        Raises:
-            CollectionError: they do.
-        """
-        if dimension != self.size:
-            raise CollectionError(
-                self.collection,
-                f"its vectors have {self.size} dimensions, the encoder's {dimension}; use the one it was filled with",
-            )
-
     def check_lengths(self, points: Sequence[models.Record]) -> None:
         """Refuse a dot collection whose vectors are not of length one: their products are not cosines.
 
@@ -101,8 +93,7 @@ class VectorSchema:
         """
         rows = [vector for point in points if (vector := self.vector_of(point)) is not None]
         lengths = [float(np.linalg.norm(row)) for row in rows]
-        wrong = [length for length in lengths if abs(length - 1.0) > UNIT_TOLERANCE]
-        if wrong and not self.cosine:
+        if wrong := [length for length in lengths if abs(length - 1.0) > UNIT_TOLERANCE]:
             raise CollectionError(
                 self.collection,
                 f"it ranks by dot product, but holds a vector of length {wrong[0]:.3f}; "
@@ -110,11 +101,12 @@ class VectorSchema:
             )
 
 
-def read_schema(info: models.CollectionInfo, *, collection: str, using: str | None) -> VectorSchema:
-    """The schema of the named (or unnamed) vectors.
+def read_schema(info: models.CollectionInfo, *, collection: str, using: str | None, dimension: int) -> VectorSchema:
+    """The schema of the named (or unnamed) vectors, for an encoder's of a dimension.
 
     Raises:
-        CollectionError: there are no such vectors, there are several per point, or their distance ranks otherwise.
+        CollectionError: there are no such vectors, there are several per point, their distance ranks otherwise, or
+            the encoder's have another length.
     """
     vectors = info.config.params.vectors
     named = vectors if isinstance(vectors, dict) else {} if vectors is None else {"": vectors}
@@ -129,6 +121,11 @@ def read_schema(info: models.CollectionInfo, *, collection: str, using: str | No
     if params.distance not in (models.Distance.COSINE, models.Distance.DOT):
         raise CollectionError(
             collection, f"it ranks by {params.distance.value} distance; only Cosine and Dot can be scored"
+        )
+    if params.size != dimension:
+        raise CollectionError(
+            collection,
+            f"its vectors have {params.size} dimensions, the encoder's {dimension}; use the one it was filled with",
         )
     return VectorSchema(
         collection=collection,

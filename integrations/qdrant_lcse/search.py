@@ -4,7 +4,7 @@
     >>> hits = search.query("an umbrella and no person", limit=5)
     >>> print(hits.explain())
 
-`AsyncLogicSearch` is the same over an `AsyncQdrantClient`. Both only send what `QueryTask` asks for.
+`AsyncLogicSearch` is the same over an `AsyncQdrantClient`. Both make the calls of the same steps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
@@ -26,9 +27,9 @@ from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.arguments import check_limits
 from lcse_plugins.scoring.config import Mode
 from lcse_plugins.scoring.encoded import EncodedQuery
-from qdrant_lcse.faults import translate_fault
+from qdrant_lcse.calls import Call, Steps, arun, run
 from qdrant_lcse.hits import Hits
-from qdrant_lcse.options import Options, QueryOptions, WithPayload, WithVectors
+from qdrant_lcse.options import Options, QueryOptions, with_options
 from qdrant_lcse.schema import SAMPLE, VectorSchema, read_schema
 from qdrant_lcse.task import ExecutionChoice, QueryTask
 
@@ -88,41 +89,48 @@ class _LogicSearchBase(Generic[ClientT]):
         self._schemas: dict[str | None, tuple[float, VectorSchema]] = {}
 
     def _options(self, options: QueryOptions) -> Options:
-        if isinstance(level := options.get("consistency"), str):
-            options = {**options, "consistency": models.ReadConsistencyType(level)}  # gRPC takes no text
         return Options.read(options, limit=self.limit, min_truth=self.min_truth, using=self.vector_name)
 
-    def _tasks(self, queries: Sequence[EncodedQuery], schema: VectorSchema, options: Options) -> list[QueryTask]:
-        return [
+    def _steps(self, queries: Sequence[EncodedQuery], options: Options) -> Steps[list[Hits]]:
+        """The calls that answer queries; what a collection stores is asked for once in a while."""
+        deadline = _Deadline(options.timeout)
+        learnt, schema = self._schemas.get(options.using, (-math.inf, None))
+        if schema is not None and time.monotonic() - learnt < SCHEMA_SECONDS:
+            try:
+                return (yield from self._search(queries, schema, options, deadline))
+            except CollectionError:  # it may have been made anew
+                self._schemas.pop(options.using, None)
+        schema = yield from self._learn(options)
+        return (yield from self._search(queries, schema, options, deadline))
+
+    def _search(
+        self, queries: Sequence[EncodedQuery], schema: VectorSchema, options: Options, deadline: _Deadline
+    ) -> Steps[list[Hits]]:
+        tasks = [
             QueryTask(encoded, schema, options, execution=self.execution, local=self.in_process) for encoded in queries
         ]
+        while waiting := [task for task in tasks if task.hits is None]:
+            asked = [task.requests() for task in waiting]
+            arguments = {"requests": list(chain(*asked)), "consistency": options.consistency}
+            answers = iter((yield Call("query_batch_points", {**arguments, "timeout": deadline.left()})))
+            for task, requests in zip(waiting, asked, strict=True):
+                task.read(list(islice(answers, len(requests))))
+        return [task.hits for task in tasks if task.hits is not None]
 
-    def _known_schema(self, using: str | None) -> VectorSchema | None:
-        learnt, schema = self._schemas.get(using, (-math.inf, None))
-        return schema if time.monotonic() - learnt < SCHEMA_SECONDS else None
-
-    def _keep_schema(self, schema: VectorSchema, sample: Sequence[models.Record]) -> VectorSchema:
-        """Check what was learnt of a collection, and believe it for a while; of an empty one little is known."""
-        schema.check_lengths(sample)
+    def _learn(self, options: Options) -> Steps[VectorSchema]:
+        """Look at the collection, and believe it for a while; of an empty one little is known."""
+        info = yield Call("get_collection", {})
+        schema = read_schema(
+            info, collection=self.collection_name, using=options.using, dimension=self.scorer.encoder.dimension
+        )
+        sample: list[models.Record] = []
+        if not schema.cosine:
+            wanted = {"limit": SAMPLE, "with_payload": False, "with_vectors": schema.with_vectors}
+            sample, _ = yield Call("scroll", {**wanted, "shard_key_selector": options.shard_key_selector})
+            schema.check_lengths(sample)
         if schema.cosine or sample:
             self._schemas[schema.using] = time.monotonic(), schema
         return schema
-
-    def _read_schema(self, info: models.CollectionInfo, using: str | None) -> VectorSchema:
-        schema = read_schema(info, collection=self.collection_name, using=using)
-        schema.check_dimension(self.scorer.encoder.dimension)
-        return schema
-
-    def _sample(self, schema: VectorSchema, options: Options) -> dict[str, Any]:
-        return {
-            "limit": SAMPLE,
-            "with_payload": False,
-            "with_vectors": schema.with_vectors,
-            "shard_key_selector": options.shard_key_selector,
-        }
-
-    def _fault(self, error: Exception) -> Exception:
-        return translate_fault(error, collection=self.collection_name)
 
 
 class LogicSearch(_LogicSearchBase[QdrantClient]):
@@ -130,25 +138,8 @@ class LogicSearch(_LogicSearchBase[QdrantClient]):
 
     __doc__ += _LogicSearchBase.__doc__.partition("\n")[2]  # type: ignore[union-attr]
 
-    def query(
-        self,
-        query: str | Query,
-        *,
-        limit: int | None = None,
-        min_truth: float | None = None,
-        query_filter: models.Filter | None = None,
-        exact: bool = False,
-        candidates: int | None = None,
-        offset: int = 0,
-        score_threshold: float | None = None,
-        with_payload: WithPayload = True,
-        with_vectors: WithVectors = False,
-        search_params: models.SearchParams | None = None,
-        using: str | None = None,
-        shard_key_selector: Any = None,
-        consistency: Any = None,
-        timeout: float | None = None,
-    ) -> Hits:
+    @with_options
+    def query(self, query: str | Query, **options: Unpack[QueryOptions]) -> Hits:
         """The best points of the collection, best first; `QueryOptions` tells what each argument means.
 
         Raises:
@@ -157,59 +148,14 @@ class LogicSearch(_LogicSearchBase[QdrantClient]):
             CollectionError: the collection is missing or cannot be scored, or Qdrant refused the request.
             SearchUnavailable: Qdrant did not answer, or not in time.
         """
-        return self.query_batch(
-            [query],
-            limit=limit,
-            min_truth=min_truth,
-            query_filter=query_filter,
-            exact=exact,
-            candidates=candidates,
-            offset=offset,
-            score_threshold=score_threshold,
-            with_payload=with_payload,
-            with_vectors=with_vectors,
-            search_params=search_params,
-            using=using,
-            shard_key_selector=shard_key_selector,
-            consistency=consistency,
-            timeout=timeout,
-        )[0]
+        return self.query_batch([query], **options)[0]
 
+    @with_options
     def query_batch(self, queries: Sequence[str | Query], **options: Unpack[QueryOptions]) -> list[Hits]:
         """The hits of several queries with the same options, asked for together."""
         checked = self._options(options)
         encoded = [self.scorer.encode(query) for query in _check_batch(queries)]
-        deadline = _Deadline(checked.timeout)
-        known = self._known_schema(checked.using)
-        if known is not None:
-            try:
-                return self._run(self._tasks(encoded, known, checked), checked, deadline)
-            except CollectionError:  # it may have been made anew
-                self._schemas.pop(checked.using, None)
-        return self._run(self._tasks(encoded, self._learn(checked), checked), checked, deadline)
-
-    def _run(self, tasks: list[QueryTask], options: Options, deadline: _Deadline) -> list[Hits]:
-        while waiting := [task for task in tasks if task.hits is None]:
-            asked = [task.requests() for task in waiting]
-            answers = self._call(
-                "query_batch_points",
-                requests=[request for requests in asked for request in requests],
-                consistency=options.consistency,
-                timeout=deadline.left(),
-            )
-            _hand_out(waiting, asked, answers)
-        return [task.hits for task in tasks if task.hits is not None]
-
-    def _learn(self, options: Options) -> VectorSchema:
-        schema = self._read_schema(self._call("get_collection"), options.using)
-        sample = [] if schema.cosine else self._call("scroll", **self._sample(schema, options))[0]
-        return self._keep_schema(schema, sample)
-
-    def _call(self, method: str, **arguments: Any) -> Any:
-        try:
-            return getattr(self.client, method)(collection_name=self.collection_name, **arguments)
-        except Exception as error:
-            raise self._fault(error) from error.__cause__
+        return run(self.client, self.collection_name, self._steps(encoded, checked))
 
 
 class AsyncLogicSearch(_LogicSearchBase[AsyncQdrantClient]):
@@ -217,80 +163,17 @@ class AsyncLogicSearch(_LogicSearchBase[AsyncQdrantClient]):
 
     _awaits = True
 
-    async def query(
-        self,
-        query: str | Query,
-        *,
-        limit: int | None = None,
-        min_truth: float | None = None,
-        query_filter: models.Filter | None = None,
-        exact: bool = False,
-        candidates: int | None = None,
-        offset: int = 0,
-        score_threshold: float | None = None,
-        with_payload: WithPayload = True,
-        with_vectors: WithVectors = False,
-        search_params: models.SearchParams | None = None,
-        using: str | None = None,
-        shard_key_selector: Any = None,
-        consistency: Any = None,
-        timeout: float | None = None,
-    ) -> Hits:
+    @with_options
+    async def query(self, query: str | Query, **options: Unpack[QueryOptions]) -> Hits:
         """As `LogicSearch.query`."""
-        found = await self.query_batch(
-            [query],
-            limit=limit,
-            min_truth=min_truth,
-            query_filter=query_filter,
-            exact=exact,
-            candidates=candidates,
-            offset=offset,
-            score_threshold=score_threshold,
-            with_payload=with_payload,
-            with_vectors=with_vectors,
-            search_params=search_params,
-            using=using,
-            shard_key_selector=shard_key_selector,
-            consistency=consistency,
-            timeout=timeout,
-        )
-        return found[0]
+        return (await self.query_batch([query], **options))[0]
 
+    @with_options
     async def query_batch(self, queries: Sequence[str | Query], **options: Unpack[QueryOptions]) -> list[Hits]:
         """As `LogicSearch.query_batch`."""
         checked = self._options(options)
         encoded = [await self.scorer.aencode(query) for query in _check_batch(queries)]
-        deadline = _Deadline(checked.timeout)
-        known = self._known_schema(checked.using)
-        if known is not None:
-            try:
-                return await self._run(self._tasks(encoded, known, checked), checked, deadline)
-            except CollectionError:
-                self._schemas.pop(checked.using, None)
-        return await self._run(self._tasks(encoded, await self._learn(checked), checked), checked, deadline)
-
-    async def _run(self, tasks: list[QueryTask], options: Options, deadline: _Deadline) -> list[Hits]:
-        while waiting := [task for task in tasks if task.hits is None]:
-            asked = [task.requests() for task in waiting]
-            answers = await self._call(
-                "query_batch_points",
-                requests=[request for requests in asked for request in requests],
-                consistency=options.consistency,
-                timeout=deadline.left(),
-            )
-            _hand_out(waiting, asked, answers)
-        return [task.hits for task in tasks if task.hits is not None]
-
-    async def _learn(self, options: Options) -> VectorSchema:
-        schema = self._read_schema(await self._call("get_collection"), options.using)
-        sample = [] if schema.cosine else (await self._call("scroll", **self._sample(schema, options)))[0]
-        return self._keep_schema(schema, sample)
-
-    async def _call(self, method: str, **arguments: Any) -> Any:
-        try:
-            return await getattr(self.client, method)(collection_name=self.collection_name, **arguments)
-        except Exception as error:
-            raise self._fault(error) from error.__cause__
+        return await arun(self.client, self.collection_name, self._steps(encoded, checked))
 
 
 class _Deadline:
@@ -312,12 +195,6 @@ class _Deadline:
         if seconds <= 0:
             raise SearchUnavailable(f"the query took longer than its timeout of {self._seconds:g} seconds")
         return math.ceil(seconds)
-
-
-def _hand_out(tasks: Sequence[QueryTask], asked: Sequence[Sequence[Any]], answers: Sequence[Any]) -> None:
-    rest = iter(answers)
-    for task, requests in zip(tasks, asked, strict=True):
-        task.read([next(rest) for _ in requests])
 
 
 def _check_batch(queries: Iterable[str | Query]) -> list[str | Query]:

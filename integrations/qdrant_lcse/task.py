@@ -4,14 +4,17 @@
     while task.hits is None:
         task.read(client.query_batch_points(collection, task.requests()))
 
-Whatever finds the points, they come with their vectors, and their scores are computed from those by the core.
+First come candidates: their ids alone where a formula in the database then scores them, else their vectors. The points
+of the page come with their vectors, and their scores are computed from those by the core, whatever chose them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from qdrant_client import models
@@ -24,22 +27,23 @@ from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.retrieval.sources import rank_pool
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate, Ranking
-from qdrant_lcse.formula import score_formula
+from qdrant_lcse.formula import distinct_parts, score_formula
 from qdrant_lcse.hits import Execution, Hits
 from qdrant_lcse.options import Options
-from qdrant_lcse.pieces import Way, ways_of
+from qdrant_lcse.pieces import Part, Way, ways_of
 from qdrant_lcse.schema import VectorSchema
 
 __all__ = ["ExecutionChoice", "QueryTask"]
 
 ExecutionChoice = Literal["auto", "client", "formula"]
 
-BEAM, WIDE_BEAM = 512, 2048
-"""HNSW's beam for candidates, and where nothing is wanted: graphs are built to find what is near."""
+BEAM, WIDE_BEAM = 300, 4096
+"""HNSW's beam for each vector that candidates are searched with, and where nothing is wanted: graphs are built to find
+what is near."""
 
-SCANNED, SCANNED_FOR_MANY, MANY = 40_000, 500_000, 50
-"""Points up to which a search for what is far scans instead: about as fast as the wide beam, and it misses nothing;
-and where more than a few results are wanted, which would take a wider beam still."""
+SCANNED, SCANNED_FOR_MANY, MANY = 60_000_000, 250_000_000, 50
+"""Numbers in a collection's vectors up to which a search for what is far scans instead: about as fast as the wide beam,
+and it misses nothing; and where more than a few results are wanted, which would take a wider beam still."""
 
 GROWTH = 4
 """How much deeper each further round searches."""
@@ -52,6 +56,21 @@ WHOLE = 5_000
 
 ROUNDING = 1e-5
 """What float32 may add to a similarity; a proof must hold by more than this."""
+
+
+class _Search(NamedTuple):
+    """A search for candidates: by the least cosine with (b, d) vectors.
+
+    Attributes:
+        rows: what to search with.
+        far: whether its best points are far from all of them.
+        offset: of a bound, what is added to its similarities: no point that it did not return scores more than its
+            last one; None of other searches.
+    """
+
+    rows: FloatArray
+    far: bool
+    offset: float | None = None
 
 
 class QueryTask:
@@ -83,7 +102,9 @@ class QueryTask:
         self._growth = 1
         self._start = 0 if options.min_truth or self._execution == "client" else options.offset
         self._want = options.end - self._start
-        self._ranking: Ranking | None = None  # of `client`, while its payloads are fetched
+        self._ids: list[Any] | None = None  # candidates that a formula is to score
+        self._unseen: list[float] | None = None  # what points that were not found may score; None for any number
+        self._page: Ranking | None = None  # what is known but for its payloads
 
     def _choose(self, asked: ExecutionChoice) -> Execution:
         if self._encoded.plan.linear is not None:
@@ -95,10 +116,7 @@ class QueryTask:
             )
         if asked == "client" or not self._ways or (asked == "auto" and self._local):
             return "client"
-        # What is far is found by one expensive search, which a formula would repeat for each of its parts.
-        (first, *others), exact = self._ways, self._options.exact
-        lone = not others and first.far and not first.anchored and not exact
-        return "client" if asked == "auto" and lone else "formula"
+        return "formula"
 
     def _may_scan(self) -> bool:
         if self._local or self._schema.strict.exact:
@@ -110,54 +128,38 @@ class QueryTask:
 
     def requests(self) -> list[models.QueryRequest]:
         """What to ask next."""
-        if self._ranking is not None:
-            ids = [ranked.id for ranked in self._ranking]
-            chosen = models.Filter.model_construct(must=[models.HasIdCondition.model_construct(has_id=ids)])
-            vectors = self._options.with_vectors
-            return [self._request(limit=len(ids), filter=chosen, payload=True, with_vector=vectors)]
-        match self._execution:
-            case "linear":
-                (way,) = self._ways
-                query = _nearest(way.parts[0].vector)
-                params = _rescored(self._params(way.far, self._want))
-                return [self._leaf_request(query, params, limit=self._want, offset=self._start, payload=True)]
-            case "formula":
-                return [self._formula_request(), *self._probes()]
-            case _:
-                depth = self._depth()
-                together = depth * len(self._searches) <= ONE_TRIP
-                return [
-                    self._leaf_request(_nearest(rows), self._params(far, depth), limit=depth, payload=together)
-                    for rows, far in self._searches
-                ]
+        if self._page is not None:
+            ids, vectors = [ranked.id for ranked in self._page], self._options.with_vectors
+            return [self._request(limit=len(ids), filter=_has_id(ids), payload=True, with_vector=vectors)]
+        if self._execution == "linear":
+            (way,) = self._ways
+            query, params = _nearest(way.bound.vector), _rescored(self._params(way.far, self._want))
+            return [self._leaf(query, params, limit=self._want, offset=self._start, payload=True)]
+        if self._execution == "formula" and (self._ids is not None or not self._searches):
+            return [self._formula_request()]
+        scored = self._execution == "formula"
+        payload = not scored and not self._lacks_payload
+        return [
+            self._leaf(
+                _nearest(search.rows),
+                self._params(search.far, self._depth, len(search.rows)),
+                limit=self._depth,
+                payload=payload,
+                with_vector=False if scored else None,
+            )
+            for search in self._searches
+        ]
 
     def _formula_request(self) -> models.QueryRequest:
-        prefetches: list[models.Prefetch] = []
-        for way in self._ways:
-            depth = self._depth(way)
-            params = self._params(way.far, depth)
-            leaves: dict[str, Any] = {
-                "using": self._schema.using,
-                "filter": self._options.query_filter,
-                "params": params,
-            }
-            if len(way.parts) == 1:
-                query = _nearest(way.parts[0].vector)
-                prefetches.append(models.Prefetch.model_construct(query=query, limit=depth, **leaves))
-                continue
-            searches = [way.search, way.bound.vector] if self._proves else [way.search]
-            inner = [models.Prefetch.model_construct(query=_nearest(rows), limit=depth, **leaves) for rows in searches]
-            most = self._allowed(depth * len(inner))
-            prefetches += [
-                models.Prefetch.model_construct(
-                    prefetch=inner,
-                    query=_nearest(part.vector),
-                    using=self._schema.using,
-                    params=self._rescoring,
-                    limit=most,
-                )
-                for part in way.parts
-            ]
+        """Score the candidates, and the best of each way that one vector search ranks."""
+        depth = self._allowed(20 + self._options.end)
+        chosen = {"filter": _has_id(self._ids or []), "params": self._rescoring, "limit": max(1, len(self._ids or []))}
+        prefetches = []
+        for part, way in distinct_parts(self._ways):
+            best = {"filter": self._options.query_filter, "params": self._params(way.far, depth), "limit": depth}
+            where: dict[str, Any] = chosen if way in self._scored else best
+            query = _nearest(part.vector)
+            prefetches.append(models.Prefetch.model_construct(query=query, using=self._schema.using, **where))
         return self._request(
             prefetch=prefetches,
             query=score_formula(self._ways, cosine=self._schema.cosine),
@@ -167,29 +169,13 @@ class QueryTask:
             payload=True,
         )
 
-    def _probes(self) -> list[models.QueryRequest]:
-        """How far down each way's bound was searched: the point at that depth."""
-        if not self._proves:
-            return []
-        return [
-            self._leaf_request(
-                _nearest(way.bound.vector),
-                self._params(way.far),
-                limit=1,
-                offset=self._depth(way) - 1,
-                payload=False,
-                with_vector=False,
-            )
-            for way in self._ways
-        ]
-
-    def _leaf_request(self, query: Any, params: models.SearchParams | None, **arguments: Any) -> models.QueryRequest:
+    def _leaf(self, query: Any, params: models.SearchParams | None, **arguments: Any) -> models.QueryRequest:
         return self._request(query=query, params=params, filter=self._options.query_filter, **arguments)
 
     def _request(
         self, *, payload: bool, with_vector: bool | list[str] | None = None, **arguments: Any
     ) -> models.QueryRequest:
-        return models.QueryRequest.model_construct(
+        return _Request.model_construct(
             using=self._schema.using,
             with_payload=self._options.with_payload if payload else False,
             with_vector=self._returned_vectors if with_vector is None else with_vector,
@@ -207,7 +193,45 @@ class QueryTask:
 
     # How to search
 
-    def _params(self, far: bool, depth: int = 0) -> models.SearchParams | None:
+    @cached_property
+    def _scored(self) -> tuple[Way, ...]:
+        """The ways whose candidates a formula scores; of the others one search gives the scores, with no proof."""
+        return tuple(way for way in self._ways if self._proves or len(way.parts) > 1)
+
+    @cached_property
+    def _searches(self) -> list[_Search]:
+        """The searches for candidates."""
+        if self._whole:
+            return [_Search(self._encoded.holistic_vector[None, :], False)]
+        bounds: Sequence[tuple[Bound | Part, bool]] = ()
+        if self._execution == "formula":
+            found = [_Search(way.search, way.far) for way in self._scored if len(way.parts) > 1]
+            bounds = [(way.bound, way.far) for way in self._scored if self._proves]
+        elif self._ways and not self._options.exact:
+            found = [_Search(way.search, way.far) for way in self._ways]
+        else:
+            far = self._encoded.affirms_nothing
+            found = [_Search(row[None, :], far) for row in self._encoded.plan.search_vectors]
+            bounds = [(bound, far) for bound in self._encoded.plan.bounds or () if self._options.exact]
+        return [*found, *(_Search(bound.vector[None, :], far, bound.offset) for bound, far in bounds)]
+
+    @property
+    def _depth(self) -> int:
+        """How many points a search for candidates fetches."""
+        end, searches = self._options.end, len(self._searches)
+        if self._whole:
+            depth = max(end, (self._schema.points or 0) + 1)
+        elif self._options.candidates is not None:
+            depth = max(end, -(-self._options.candidates // searches))
+        elif self._ways:  # two parts alike are ranked nearly as their scores are, many unlike ones less
+            parts = max(len(way.parts) for way in self._ways)
+            alike = len(self._ways) == 1 and self._ways[0].far and not self._ways[0].anchored
+            depth = 300 + 4 * end if parts > 2 else 20 + 2 * end if alike else 120 + 4 * end
+        else:  # vectors travel
+            depth = max(400, 8 * end) // searches + end
+        return self._allowed(depth * self._growth)
+
+    def _params(self, far: bool, depth: int = 0, vectors: int = 1) -> models.SearchParams | None:
         """How to search this deep; a beam no wider than what it returns misses much of the tail."""
         given, strict = self._options.search_params, self._schema.strict
         if self._local:
@@ -217,10 +241,10 @@ class QueryTask:
         if given is not None or self._encoded.edits_nothing:
             return given
         most = SCANNED_FOR_MANY if self._options.end > MANY else SCANNED
-        few = self._schema.points is not None and self._schema.points <= most
+        few = self._schema.points is not None and self._schema.points * self._schema.size <= most
         if far and few and strict.exact:
             return models.SearchParams(exact=True)
-        wanted = max(WIDE_BEAM if far else BEAM, 3 * depth // 2)
+        wanted = max(WIDE_BEAM if far else BEAM * vectors, 3 * depth // 2)
         beam = wanted if strict.beam is None else min(wanted, strict.beam)
         if beam < wanted:
             self._note(f"strict mode allows a beam of {beam:,}, not {wanted:,}: some of the best may be missing")
@@ -235,7 +259,7 @@ class QueryTask:
             return models.SearchParams(exact=True)
         return models.SearchParams(quantization=models.QuantizationSearchParams(ignore=True))
 
-    @property
+    @cached_property
     def _exhaustive(self) -> bool:
         """Whether no candidate search misses a point."""
         if self._local:
@@ -243,53 +267,27 @@ class QueryTask:
         found = [self._params(far) for far in {way.far for way in self._ways} or {False}]
         return all(params is not None and params.exact and not params.indexed_only for params in found)
 
-    @property
+    @cached_property
     def _proves(self) -> bool:
         """Whether it is looked at how deep the searches went."""
         return self._exhaustive and (self._exact or self._options.search_params is not None or self._local)
 
     @property
-    def _searches(self) -> list[tuple[FloatArray, bool]]:
-        """The candidate searches of `client`: vectors, and whether their best points are far."""
-        if self._whole:
-            return [(self._encoded.holistic_vector, False)]
-        if self._ways and not self._options.exact:
-            return [(way.search, way.far) for way in self._ways]
-        far = self._encoded.affirms_nothing
-        rows = [*self._encoded.plan.search_vectors, *(bound.vector for bound in self._bounds)]
-        return [(row, far) for row in rows]
-
-    @property
-    def _bounds(self) -> Sequence[Bound]:
-        return (self._encoded.plan.bounds or ()) if self._options.exact else ()
-
-    @property
     def _whole(self) -> bool:
         """Whether all points are read: a small collection in local mode."""
-        return self._local and self._schema.points is not None and self._schema.points < WHOLE
+        small = self._schema.points is not None and self._schema.points < WHOLE
+        return self._local and small and self._execution == "client"
 
-    def _depth(self, way: Way | None = None) -> int:
-        """How many points a candidate search fetches."""
-        end, points = self._options.end, self._schema.points
-        searches = len(self._ways) or len(self._searches)
-        if self._whole:
-            depth = max(end, (points or 0) + 1)
-        elif self._options.candidates is not None:
-            depth = max(end, -(-self._options.candidates // searches))
-        elif way is None:  # vectors travel
-            depth = 20 + 2 * end if self._ways else max(400, 8 * end) // searches + end
-        elif len(way.parts) == 1:
-            depth = 20 + end
-        elif not way.mixed or (way.anchored and len(way.parts) == 2):
-            depth = 100 + 2 * end
-        elif len(way.parts) == 2:  # offsets matter more, and a search by cosines knows none
-            depth = 200 + 4 * end
-        else:
-            depth = 500 + 4 * end
-        return self._allowed(depth * self._growth)
+    @property
+    def _lacks_payload(self) -> bool:
+        """Whether candidates come without what was asked for, which is fetched for the best alone."""
+        wanted, most = bool(self._options.with_payload) or bool(self._options.with_vectors), self._schema.strict.ids
+        can_be_named = most is None or self._options.limit <= most
+        return wanted and can_be_named and self._depth * len(self._searches) > ONE_TRIP
 
-    def _allowed(self, wanted: int) -> int:
-        most = self._schema.strict.limit
+    def _allowed(self, wanted: int, *, named: bool = False) -> int:
+        """As many of the points wanted as one search may return; or, when they are named, as one may be given."""
+        most = self._schema.strict.ids if named else self._schema.strict.limit
         if most is None or wanted <= most:
             return wanted
         self._note(f"strict mode allows {most:,} points a search, not {wanted:,}: some of the best may be missing")
@@ -303,35 +301,51 @@ class QueryTask:
     def read(self, responses: Sequence[QueryResponse]) -> None:
         """Take the answers to `requests()`; `hits` is set when no more are needed."""
         found = [response.points for response in responses]
-        if self._ranking is not None:
-            self._finish(self._ranking, {point.id: point for point in found[0]})
+        if self._page is not None:
+            self._finish(self._page, {point.id: point for point in found[0]})
             return
-        if self._execution == "formula":
-            answers, probes = found[:1], found[1:]
-        else:
-            answers, probes = found, []
-        points = {point.id: point for points in answers for point in points}
-        ranking = self._ranked(points)
-        page = ranking[self._options.offset - self._start : self._options.end - self._start]
-        if self._execution == "client":
-            complete = self._client_proof(ranking, answers)
-            if not complete and self._deeper():
+        if self._execution != "linear" and self._searches and self._ids is None:
+            self._unseen = self._bounded(found)
+            if self._execution == "formula":
+                turns = (point for row in zip_longest(*found) for point in row if point is not None)
+                ids = list(dict.fromkeys(point.id for point in turns))
+                self._ids = ids[: self._allowed(len(ids), named=True)]
+                if len(self._ids) < len(ids):
+                    self._unseen = None
                 return
-        else:
-            full = len(answers[0]) == self._want
-            if len(page) < self._options.limit and full and self._wider():
-                return
-            if self._execution == "linear":
-                complete = self._exhaustive
-            else:
-                complete = self._formula_proof(page, probes, all_read=not full)
-                if not complete and self._deeper():
-                    return
-        page.exact = complete
+        points = {point.id: point for one in found for point in one}
+        ranking, options = self._ranked(points), self._options
+        page = ranking[options.offset - self._start : options.end - self._start]
+        short = len(page) < options.limit
+        cut = short and self._execution != "client" and len(points) == self._want and options.score_threshold is None
+        if cut and self._wider():
+            return
+        page.exact = self._exhaustive and not cut and (self._execution == "linear" or self._is_proved(page))
+        if not page.exact and self._deeper():
+            return
         if self._execution == "client" and self._lacks_payload and page:
-            self._ranking = page
+            self._page = page
             return
         self._finish(page, points)
+
+    def _bounded(self, found: Sequence[Sequence[models.ScoredPoint]]) -> list[float] | None:
+        """What a point that no search found may score, by each bound; empty when all points were found."""
+        if any(len(points) < self._depth for points in found):
+            return []
+        bounds = [
+            points[-1].score * self._schema.scale(search.rows) + search.offset
+            for search, points in zip(self._searches, found, strict=True)
+            if search.offset is not None
+        ]
+        return bounds or None
+
+    def _is_proved(self, page: Ranking) -> bool:
+        """Whether no point that was not found can belong on the page."""
+        if not self._unseen:
+            return self._unseen is not None
+        threshold = self._options.score_threshold
+        least = page[-1].score if len(page) == self._options.limit else threshold
+        return least is not None and least > max(self._unseen) + ROUNDING
 
     def _ranked(self, points: dict[Any, models.ScoredPoint]) -> Ranking:
         """The points by the scores of their vectors; equal ones in the order of their ids."""
@@ -354,51 +368,17 @@ class QueryTask:
 
     def _wider(self) -> bool:
         """Whether more points are to be read, because not all that came were fit."""
-        if self._options.score_threshold is not None:
-            return False
         self._start, before = 0, self._want
         self._want = self._allowed(max(self._options.end, self._want) * GROWTH)
         return self._want > before
 
     def _deeper(self) -> bool:
         """Whether to search again, deeper, because the result is not proved."""
-        if not self._exact or not self._exhaustive:
+        if not self._exact or not self._exhaustive or self._execution == "linear":
             return False
-        before = [self._depth(way) for way in self._ways or (None,)]
+        before, self._ids = self._depth, None
         self._growth *= GROWTH
-        return [self._depth(way) for way in self._ways or (None,)] > before
-
-    def _formula_proof(self, page: Ranking, probes: Sequence[Sequence[models.ScoredPoint]], *, all_read: bool) -> bool:
-        """Whether no point that a way did not find can belong on the page."""
-        if not probes:
-            return False
-        unseen = [
-            probe[0].score * self._schema.scale(way.bound.vector) + way.bound.offset
-            for way, probe in zip(self._ways, probes, strict=True)
-            if probe
-        ]
-        if len(page) < self._options.limit:
-            return not unseen and all_read
-        return not unseen or page[-1].score > max(unseen) + ROUNDING
-
-    def _client_proof(self, ranking: Ranking, answers: Sequence[Sequence[models.ScoredPoint]]) -> bool:
-        if not self._exhaustive:
-            return False
-        if any(len(points) < self._depth() for points in answers):
-            return True
-        if len(ranking) < self._options.end or not self._bounds:
-            return False
-        lasts = [
-            float(bound.vector @ vector) / float(np.linalg.norm(vector))
-            for bound, points in zip(self._bounds, answers[-len(self._bounds) :], strict=True)
-            if (vector := self._schema.vector_of(points[-1])) is not None
-        ]
-        return len(lasts) == len(self._bounds) and self._encoded.plan.proves(ranking[-1].score, lasts)
-
-    @property
-    def _lacks_payload(self) -> bool:
-        wanted = bool(self._options.with_payload) or bool(self._options.with_vectors)
-        return wanted and self._depth() * len(self._searches) > ONE_TRIP
+        return self._depth > before
 
     def _finish(self, page: Ranking, points: dict[Any, models.ScoredPoint]) -> None:
         """Pack the page, with what came of each point; one that has gone meanwhile is left out."""
@@ -408,8 +388,7 @@ class QueryTask:
             point.score, point.vector = ranked.score, self._asked_for(point.vector)
             if ranked.candidate.payload is not point.payload:
                 kept[place] = replace(ranked, candidate=replace(ranked.candidate, payload=point.payload))
-        found = [points[ranked.id] for ranked in kept]
-        self.hits = Hits(found, kept, self._execution, tuple(self._notes))
+        self.hits = Hits([points[ranked.id] for ranked in kept], kept, self._execution, tuple(self._notes))
 
     def _asked_for(self, vector: Any) -> Any:
         asked = self._options.with_vectors
@@ -420,10 +399,10 @@ class QueryTask:
         return vector
 
 
-class _Vector(list[float]):
-    """A vector in a request; the client copies every request deeply, number by number, where this stays one."""
+class _Request(models.QueryRequest):
+    """A request made for one call, which the client need not copy number by number."""
 
-    def __deepcopy__(self, memo: object) -> _Vector:
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> _Request:
         return self
 
 
@@ -434,11 +413,15 @@ def _nearest(rows: FloatArray) -> models.NearestQuery | models.RecommendQuery:
     one most like it counts, against it. Seven decimals are as much as float32 holds, and make requests shorter.
     """
     if rows.size == rows.shape[-1]:
-        return models.NearestQuery.model_construct(nearest=_Vector(np.round(rows.ravel(), 7).tolist()))
+        return models.NearestQuery.model_construct(nearest=np.round(rows.ravel(), 7).tolist())
     opposite = models.RecommendInput.model_construct(
-        negative=[_Vector(row) for row in np.round(-rows, 7).tolist()], strategy=models.RecommendStrategy.BEST_SCORE
+        negative=np.round(-rows, 7).tolist(), strategy=models.RecommendStrategy.BEST_SCORE
     )
     return models.RecommendQuery.model_construct(recommend=opposite)
+
+
+def _has_id(ids: Sequence[Any]) -> models.Filter:
+    return models.Filter.model_construct(must=[models.HasIdCondition.model_construct(has_id=ids)])
 
 
 def _rescored(params: models.SearchParams | None) -> models.SearchParams | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ OPERATORS: dict[str, Query] = {
     "DEEP": UMBRELLA & (PERSON | DOG) & ~CAR,
     "PLAIN": Plain((UMBRELLA, DOG)),
 }
+BUT_NOT = OPERATORS["BUT NOT"]
 ENCODER = ToyEncoder(dimension=48)
 SCORER = LogicScorer(ENCODER)
 PAPER = LogicScorer(ENCODER, mode="lcse")
@@ -69,7 +69,6 @@ def fill(
     vectors: FloatArray,
     *,
     distance: models.Distance = models.Distance.COSINE,
-    ids: Sequence[Any] | None = None,
     using: str | None = None,
     indexed: bool = False,
     **options: Any,
@@ -85,7 +84,7 @@ def fill(
         rows = range(start, min(start + 500, len(vectors)))
         points = [
             models.PointStruct(
-                id=ids[i] if ids else i,
+                id=i,
                 vector={using: vectors[i].tolist()} if using else vectors[i].tolist(),
                 payload={"place": i, "tenant": i % TENANTS},
             )

@@ -15,13 +15,12 @@ from qdrant_lcse import Hits, LogicSearch, NewCollection, index_images
 from lcse_plugins import LogicScorer, VectorPool
 from lcse_plugins.errors import CollectionError, SearchUnavailable
 from lcse_plugins.testing import ToyEncoder
-from tests.qdrant.data import OPERATORS, SCORER, assert_top, fill, image_vectors, random_trees
+from tests.qdrant.data import BUT_NOT, OPERATORS, SCORER, assert_top, fill, image_vectors, random_trees
 from tests.qdrant.server import Node
 
 pytestmark = [pytest.mark.qdrant_cluster, pytest.mark.xdist_group("qdrant")]
 
 VECTORS = image_vectors(3_000)
-BUT_NOT = OPERATORS["BUT NOT"]
 NAME = "lcse-sharded"
 
 

@@ -14,6 +14,7 @@ from qdrant_lcse import AsyncLogicSearch, LogicSearch
 from lcse_plugins import VectorPool
 from lcse_plugins.errors import CollectionError, SearchUnavailable
 from tests.qdrant.data import (
+    BUT_NOT,
     INT8,
     OPERATORS,
     PAPER,
@@ -39,7 +40,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "named": {"using": "image"},
 }
 EXHAUSTIVE = models.SearchParams(exact=True)
-BUT_NOT = OPERATORS["BUT NOT"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -126,7 +126,7 @@ def test_what_may_skip_points_proves_nothing(client: QdrantClient) -> None:
 
 def test_strict_mode_is_obeyed_and_told(client: QdrantClient) -> None:
     strict = models.StrictModeConfig(
-        enabled=True, search_allow_exact=False, max_query_limit=100, search_max_hnsw_ef=128
+        enabled=True, search_allow_exact=False, max_query_limit=100, search_max_hnsw_ef=128, condition_max_size=90
     )
     fill(client, "lcse-strict", VECTORS, indexed=True, strict_mode_config=strict)
     search = LogicSearch(client, "lcse-strict", SCORER)

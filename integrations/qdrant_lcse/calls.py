@@ -1,16 +1,36 @@
-"""Qdrant's many exceptions, turned into the two kinds a caller can act on, each in one line."""
+"""Calls of a client, waited for or awaited, and their faults in the two kinds a caller can act on.
+
+What is to be called is said by a generator, without input or output: it yields calls, is sent their answers, has their
+faults thrown into it, and returns the result. `run` and `arun` do the rest.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Generator
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from lcse_plugins.errors import CollectionError, LcseError, SearchUnavailable
 from lcse_plugins.hosts.logic_queries import is_refusal
 
-__all__ = ["translate_fault"]
+__all__ = ["Call", "Steps", "arun", "run", "translate_fault"]
+
+ResultT = TypeVar("ResultT")
+
+
+class Call(NamedTuple):
+    """A method of a client to call, and what with besides the name of the collection."""
+
+    method: str
+    arguments: dict[str, Any]
+
+
+Steps: TypeAlias = Generator[Call, Any, ResultT]
 
 _GRPC_REFUSALS = frozenset(
     {
@@ -24,6 +44,38 @@ _GRPC_REFUSALS = frozenset(
     }
 )
 """Status codes of gRPC that stand for a wrong request, as 4xx do over REST."""
+
+
+def run(client: QdrantClient, collection: str, steps: Steps[ResultT]) -> ResultT:
+    """Make the calls, and give the result."""
+    step = _advance(steps, None)
+    while isinstance(step, Call):
+        try:
+            answer = getattr(client, step.method)(collection_name=collection, **step.arguments)
+        except Exception as error:
+            answer = translate_fault(error, collection=collection)
+        step = _advance(steps, answer)
+    return step
+
+
+async def arun(client: AsyncQdrantClient, collection: str, steps: Steps[ResultT]) -> ResultT:
+    """Await the calls; what is done between them is done off the event loop."""
+    step = await asyncio.to_thread(_advance, steps, None)
+    while isinstance(step, Call):
+        try:
+            answer = await getattr(client, step.method)(collection_name=collection, **step.arguments)
+        except Exception as error:
+            answer = translate_fault(error, collection=collection)
+        step = await asyncio.to_thread(_advance, steps, answer)
+    return step
+
+
+def _advance(steps: Steps[ResultT], answer: Any) -> Call | ResultT:
+    try:
+        return steps.throw(answer) if isinstance(answer, Exception) else steps.send(answer)
+    except StopIteration as end:
+        result: ResultT = end.value
+        return result
 
 
 def translate_fault(error: Exception, *, collection: str) -> Exception:

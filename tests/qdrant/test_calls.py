@@ -10,7 +10,7 @@ from httpx import Headers
 from qdrant_client import QdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from qdrant_lcse import LogicSearch
-from qdrant_lcse.faults import translate_fault
+from qdrant_lcse.calls import translate_fault
 
 from lcse_plugins.errors import CollectionError, InvalidOption, SearchUnavailable
 from tests.qdrant.data import SCORER
