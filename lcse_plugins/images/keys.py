@@ -28,6 +28,7 @@ _BASE64_KEYS = frozenset({"image_base64", "base64", "b64"})
 _BASE64_STARTS = ("/9j/", "iVBORw0KGgo", "R0lGOD", "UklGR")  # JPEG, PNG, GIF, WebP; Chroma's `add_images` writes these
 _DATA_URI = re.compile(r"data:[^\s,]*,")
 _PICTURE_SUFFIXES = frozenset(".avif .bmp .gif .heic .heif .jpeg .jpg .jxl .png .svg .tif .tiff .webp".split())
+_FIRST_BYTES = re.compile(rb"\xff\xd8\xff|\x89PNG|GIF8|RIFF....WEBP|BM|II\*\0|MM\0\*|....ftyp(hei|hev|mif|avi)", re.S)
 
 
 def picture_in(record: Mapping[str, Any]) -> ImageLocation | None:
@@ -44,12 +45,14 @@ def find_picture(
     """The picture that a record, or the text beside it, stands for; None for none.
 
     Of several places the first that can be read is taken: bytes, base64, a file that is there, a URL if those are
-    fetched. If none can be read it is the first named, so that reading it tells what is wrong.
+    fetched. If none can be read it is the first named, so that reading it tells what is wrong. A file whose name has no
+    suffix counts when it begins as pictures do.
     """
     beside = named_picture(text)
     named = [*_named_in(record), *([] if beside is None else [beside])]
-    if len(named) < 2:
-        return named[0] if named else None
+    if not named:
+        values: list[Any] = [*(record.get(key) for key in FILE_KEYS), text]
+        return next((value for value in values if _is_unmarked_picture(value, access)), None)
     return next((place for place in named if _is_there(place, access)), named[0])
 
 
@@ -105,7 +108,24 @@ def _is_there(place: ImageLocation, access: ImageAccess) -> bool:
         return True
     if isinstance(place, str) and is_web_url(place):
         return access.allow_urls
-    try:
-        return resolve_path(place, access).is_file()
-    except (ImageError, OSError, ValueError):
+    return _file_at(place, access) is not None
+
+
+def _is_unmarked_picture(value: object, access: ImageAccess) -> bool:
+    if not isinstance(value, str | Path) or not value or len(str(value)) > 4096 or os.path.splitext(value)[1]:
         return False
+    path = _file_at(value, access)
+    try:
+        with open(path or os.devnull, "rb") as stream:
+            return _FIRST_BYTES.match(stream.read(12)) is not None
+    except OSError:
+        return False
+
+
+def _file_at(place: str | Path, access: ImageAccess) -> Path | None:
+    """The file at a path, if it is a regular one that may be read."""
+    try:
+        path = resolve_path(place, access)
+        return path if path.is_file() else None
+    except (ImageError, OSError, ValueError):
+        return None
