@@ -17,7 +17,6 @@ from lcse_plugins.hosts.pictures import picture_to_send
 from lcse_plugins.hosts.result_metadata import read_result_metadata
 from lcse_plugins.hosts.search_tool import MAX_RESULTS, TOOL_DESCRIPTION, heading, nothing_found, result_line
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
-from lcse_plugins.images.thumbnails import SMALLEST_SIDE
 from lcse_plugins.scoring.arguments import check_count, is_whole
 from llama_index_lcse.nodes import picture_of
 
@@ -57,18 +56,17 @@ def logic_search_tool(
         raise InvalidOption(
             f"the tool asks a retriever, not {type(retriever).__name__}; for an index, LogicRetriever.from_index(index)"
         )
+    check_count("max_side", max_side)
     check_count("max_bytes", max_bytes)
-    if not is_whole(max_side) or max_side < SMALLEST_SIDE:
-        raise InvalidOption(f"max_side is at least {SMALLEST_SIDE} pixels, not {max_side!r}")
     show = _Answer(name, image_access, max_side, max_bytes if pictures else 0).show
 
     def search(query: str, k: int | None = None) -> ToolOutput:
-        _check_number(k)
-        return show(query, retriever.retrieve(query)[: k or MAX_RESULTS])
+        count = _checked_count(k)
+        return show(query, retriever.retrieve(query)[:count])
 
     async def asearch(query: str, k: int | None = None) -> ToolOutput:
-        _check_number(k)
-        return await asyncio.to_thread(show, query, (await retriever.aretrieve(query))[: k or MAX_RESULTS])
+        count = _checked_count(k)
+        return await asyncio.to_thread(show, query, (await retriever.aretrieve(query))[:count])
 
     asked = Field(description='What the pictures must show and must not show, such as "a street without cars".')
     count = Field(default=None, ge=1, le=MAX_RESULTS, description="How many pictures to return.")
@@ -78,9 +76,10 @@ def logic_search_tool(
     )
 
 
-def _check_number(k: int | None) -> None:
-    if k is not None and (not is_whole(k) or not 1 <= k <= MAX_RESULTS):
+def _checked_count(k: int | None) -> int:
+    if k is not None and (not is_whole(k) or not 1 <= k <= MAX_RESULTS):  # LlamaIndex does not apply the schema
         raise InvalidOption(f"k is a whole number from 1 to {MAX_RESULTS}, not {k!r}")
+    return k or MAX_RESULTS
 
 
 @dataclass(frozen=True)

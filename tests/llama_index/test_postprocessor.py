@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,13 @@ from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.prompts import PromptTemplate
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
-from llama_index_lcse import METADATA_KEY, LcseEmbedding, LlamaIndexParser, LogicPostprocessor
+from llama_index_lcse import METADATA_KEY, LcseEmbedding, LogicPostprocessor
 
 from lcse_plugins import Candidate, ImageAccess, LogicScorer
 from lcse_plugins.errors import ImageError, InvalidOption, LcseError, QueryError, UnknownEncoder
-from lcse_plugins.parsing.hybrid import HybridParser
-from lcse_plugins.parsing.llm.cached import CachedParser
 from lcse_plugins.scoring.config import Mode
 from tests.llama_index.painted import PaintedEncoder, core_scores, shown
 
@@ -205,16 +201,6 @@ def test_one_in_use_can_be_pickled_and_its_scorer_is_written_by_name(retrieved: 
     assert written["scorer"] == encoder.encoder_id
     with pytest.raises(UnknownEncoder):  # an object does not come back from its name
         LogicPostprocessor.from_dict(written)
-
-
-def test_the_prompts_of_a_parser_are_open(tmp_path: Path) -> None:
-    parser = LlamaIndexParser(MockLLM())
-    for used in (parser, HybridParser(CachedParser(parser, tmp_path / "parses"))):
-        postprocessor = LogicPostprocessor(scorer=LogicScorer("starter", parser=used))
-        assert set(postprocessor.get_prompts()) == {"parser:query_prompt"}
-        postprocessor.update_prompts({"parser:query_prompt": PromptTemplate("Parse {query}")})
-        assert postprocessor.get_prompts()["parser:query_prompt"].get_template() == "Parse {query}"
-    assert LogicPostprocessor().get_prompts() == {}
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -129,7 +129,7 @@ def test_plain_nodes_and_nothing(folder: Path) -> None:
 def test_what_cannot_be_used_is_refused(retriever: LogicRetriever) -> None:
     with pytest.raises(InvalidOption, match="asks a retriever, not str"):
         logic_search_tool("index")  # type: ignore[arg-type]
-    for options in ({"max_side": 3}, {"max_bytes": 0}):
+    for options in ({"max_side": 0}, {"max_bytes": 0}):
         with pytest.raises(InvalidOption):
             logic_search_tool(retriever, **options)  # type: ignore[arg-type]
 
