@@ -109,10 +109,10 @@ class LogicRetriever(BaseRetriever):
             known: dict[str, Any] = {"limit": top_n, "min_truth": min_truth}
             known.update({} if filters is None else {"query_filter": _qdrant_filter(filters)})
             options, takes = search_options or {}, self._database.options
-            if wrong := {*options} & {*known} | (set() if takes is None else {*options} - takes):
-                told = "" if takes is None else f"it takes {', '.join(sorted(takes - {*known}))}; "
+            if wrong := [key for key in options if key in known or (takes is not None and key not in takes)]:
                 raise InvalidOption(
-                    f"search_options has {', '.join(sorted(wrong))}; {told}use top_n=, min_truth=, filters="
+                    f"search_options has {', '.join(wrong)}; use top_n=, min_truth= and filters=, "
+                    f"or what the search takes: {', '.join(sorted(takes or ()))}"
                 )
             self._arguments = {**options, **known}
             scorer, mode = self._database.scorer or scorer or "starter", None
