@@ -257,12 +257,3 @@ def test_what_cannot_be_used_is_refused(options: dict[str, Any], told: str, inde
         LogicRetriever(object())  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match="takes a VectorStoreIndex, not VectorIndexRetriever"):
         LogicRetriever.from_index(index.as_retriever())  # type: ignore[arg-type]
-
-
-async def test_what_was_fetched_by_logic_is_not_said_to_be_fetched_by_words(index: VectorStoreIndex) -> None:
-    retriever = LogicRetriever.from_index(index, top_n=4)
-    found, postprocessor = retriever.retrieve("no dog"), retriever.postprocessor
-    again = postprocessor.postprocess_nodes(found, query_str="no dog")
-    assert again == await postprocessor.apostprocess_nodes(found, query_str="no dog")
-    assert ways(again) == {"logic"}
-    assert ways(postprocessor.postprocess_nodes(found, query_str="no cat")) == {"words"}
