@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -58,7 +57,22 @@ def logic_search_tool(
         )
     check_count("max_side", max_side)
     check_count("max_bytes", max_bytes)
-    show = _Answer(name, image_access, max_side, max_bytes if pictures else 0).show
+
+    def show(query: str, nodes: list[NodeWithScore]) -> ToolOutput:
+        told = [read_result_metadata(node.metadata) for node in nodes]
+        blocks: list[ContentBlock] = [TextBlock(text=heading(query, told) if nodes else nothing_found(query))]
+        left = max_bytes
+        for place, (node, why) in enumerate(zip(nodes, told, strict=True)):
+            location, picture, fault = picture_of(node.node, image_access), None, ""
+            if pictures:
+                picture, fault = _small_picture(location, image_access, max_side, left // (len(nodes) - place))
+            named = location if isinstance(location, str) and not location.startswith("data:") else ""
+            title = node.node.get_content() or named or node.node_id
+            blocks.append(TextBlock(text=result_line(place + 1, title, why, fault)))
+            if picture is not None:
+                left -= len(picture)
+                blocks.append(ImageBlock(image=picture, image_mimetype="image/jpeg"))
+        return ToolOutput(tool_name=name, blocks=blocks, raw_input={"query": query}, raw_output=nodes)
 
     def search(query: str, k: int | None = None) -> ToolOutput:
         count = _checked_count(k)
@@ -82,39 +96,14 @@ def _checked_count(k: int | None) -> int:
     return k or MAX_RESULTS
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """How what was found is shown to a model; `max_bytes` of 0 sends no pictures."""
-
-    name: str
-    access: ImageAccess
-    max_side: int
-    max_bytes: int
-
-    def show(self, query: str, nodes: list[NodeWithScore]) -> ToolOutput:
-        """How the query was read, then each node's reason and picture."""
-        told = [read_result_metadata(node.metadata) for node in nodes]
-        blocks: list[ContentBlock] = [TextBlock(text=heading(query, told) if nodes else nothing_found(query))]
-        left = self.max_bytes
-        for place, (node, why) in enumerate(zip(nodes, told, strict=True)):
-            location = picture_of(node.node, self.access)
-            picture, fault = self._picture(location, left // (len(nodes) - place))
-            named = location if isinstance(location, str) and not location.startswith("data:") else ""
-            title = node.node.get_content() or named or node.node_id
-            blocks.append(TextBlock(text=result_line(place + 1, title, why, fault)))
-            if picture is not None:
-                left -= len(picture)
-                blocks.append(ImageBlock(image=picture, image_mimetype="image/jpeg"))
-        return ToolOutput(tool_name=self.name, blocks=blocks, raw_input={"query": query}, raw_output=nodes)
-
-    def _picture(self, location: ImageLocation | None, share: int) -> tuple[bytes | None, str]:
-        """A small JPEG of at most `share` bytes, or why there is none."""
-        if not self.max_bytes:
-            return None, ""
-        if location is None:
-            return None, "it has no picture"
-        try:
-            small = picture_to_send(location, access=self.access, max_side=self.max_side, max_bytes=share)
-        except ImageError as error:
-            return None, f"its picture cannot be shown: {error.reason}"
-        return small, "" if small is not None else "its picture is left out, the message is full"
+def _small_picture(
+    location: ImageLocation | None, access: ImageAccess, max_side: int, max_bytes: int
+) -> tuple[bytes | None, str]:
+    """A small JPEG, or why there is none."""
+    if location is None:
+        return None, "it has no picture"
+    try:
+        small = picture_to_send(location, access=access, max_side=max_side, max_bytes=max_bytes)
+    except ImageError as error:
+        return None, f"its picture cannot be shown: {error.reason}"
+    return small, "" if small is not None else "its picture is left out, the message is full"
