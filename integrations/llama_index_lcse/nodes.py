@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, Node, NodeWithScore
+from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import ImageError
+from lcse_plugins.hosts.payloads import read_payload
 from lcse_plugins.hosts.reranking import usable_vector
 from lcse_plugins.hosts.result_metadata import METADATA_KEY, ResultMetadata
 from lcse_plugins.hosts.text_vectors import StoredResult
 from lcse_plugins.images.cache import ImageVectorCache
-from lcse_plugins.images.keys import find_picture
-from lcse_plugins.images.locations import ImageAccess, ImageLocation
+from lcse_plugins.images.keys import find_picture, holds_picture
+from lcse_plugins.images.locations import ImageAccess, ImageLocation, is_web_url, resolve_path
+from lcse_plugins.scoring.results import Ranked
 
-__all__ = ["image_vectors", "packed", "picture_of", "stored_result"]
+__all__ = ["image_vectors", "node_of", "packed", "picture_of", "stored_result"]
+
+logger = logging.getLogger(__name__)
 
 
 def picture_of(node: BaseNode, access: ImageAccess) -> ImageLocation | None:
@@ -79,3 +85,41 @@ def packed(node: BaseNode, score: float | None, told: ResultMetadata) -> NodeWit
     }
     copied = node.model_copy(update={"metadata": {**node.metadata, METADATA_KEY: told}, **hidden})
     return NodeWithScore(node=copied, score=score)
+
+
+def node_of(point: Ranked, access: ImageAccess) -> BaseNode:
+    """The node that llama-index-vector-stores-qdrant wrote; else an image node with the payload as metadata.
+
+    The picture is the one the payload names, if `access` allows to read it. Models see no metadata that are pictures.
+    """
+    payload = dict(point.candidate.payload or {})
+    if "_node_content" in payload:
+        try:
+            return metadata_dict_to_node(payload)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            logger.warning("point %s holds a damaged node, so its payload is shown instead: %s", point.id, error)
+            payload = {key: value for key, value in payload.items() if not key.startswith("_node_")}
+    stored = read_payload(payload)
+    hidden = [key for key, value in stored.metadata.items() if holds_picture(value)]
+    return ImageNode(
+        id_=str(point.id),
+        text="" if holds_picture(stored.text) else stored.text,
+        metadata=stored.metadata,
+        excluded_llm_metadata_keys=hidden,
+        excluded_embed_metadata_keys=hidden,
+        **_image_field(str(find_picture(stored.metadata, stored.text, access=access) or ""), access),
+    )
+
+
+def _image_field(picture: str, access: ImageAccess) -> dict[str, str]:
+    """The field of an image node that a picture goes into; LlamaIndex reads it, so it must be one that may be read."""
+    if holds_picture(picture):
+        return {"image": picture.partition(",")[2]}
+    if is_web_url(picture):
+        return {"image_url": picture} if access.allow_urls else {}
+    if not picture or access.root is None:
+        return {"image_path": picture} if picture else {}
+    try:
+        return {"image_path": str(resolve_path(picture, access))}
+    except ImageError:
+        return {}

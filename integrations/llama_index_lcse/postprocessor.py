@@ -12,7 +12,6 @@ from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, mod
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
 from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from pydantic import BeforeValidator, SkipValidation
@@ -52,7 +51,7 @@ def _checked_store(store: Any) -> Any:
     )
 
 
-class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
+class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor):
     """Ranks image nodes by how well they satisfy the query, its *and*, *or* and *not* included.
 
         >>> reranker = LogicPostprocessor(top_n=5, vector_store=index.vector_store)
@@ -128,12 +127,6 @@ class LogicPostprocessor(CheckedOptions, BaseNodePostprocessor, PromptMixin):
     def logic_scorer(self) -> LogicScorer:
         """The scorer in use, made of `scorer` and `mode`."""
         return self._scorer
-
-    def _get_prompt_modules(self) -> PromptMixinType:
-        parser: Any = self._scorer.parser
-        while parser is not None and not isinstance(parser, PromptMixin):  # inside a caching or hybrid parser
-            parser = getattr(parser, "parser", None) or getattr(parser, "llm", None)
-        return {} if parser is None else {"parser": parser}
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None

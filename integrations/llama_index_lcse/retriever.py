@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
@@ -15,10 +15,9 @@ from llama_index.core.embeddings import MultiModalEmbedding
 from llama_index.core.indices import MultiModalVectorStoreIndex, VectorStoreIndex
 from llama_index.core.indices.multi_modal.retriever import MultiModalVectorIndexRetriever
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
-from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 
 from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import InvalidOption, LcseError
@@ -31,11 +30,13 @@ from lcse_plugins.scoring.arguments import check_choice, check_count
 from lcse_plugins.scoring.config import Mode
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Ranking
-from llama_index_lcse.database import node_of, qdrant_filter
 from llama_index_lcse.embedding import EmbeddingEncoder, LcseEmbedding, embedding_name
-from llama_index_lcse.nodes import packed, picture_of, stored_result
+from llama_index_lcse.nodes import node_of, packed, picture_of, stored_result
 from llama_index_lcse.postprocessor import LogicPostprocessor
 from llama_index_lcse.two_ways import AWAITING, BLOCKING, Way, only_computes, run_blocking
+
+if TYPE_CHECKING:
+    from qdrant_client import models
 
 __all__ = ["CandidateSearch", "LogicRetriever"]
 
@@ -106,8 +107,14 @@ class LogicRetriever(BaseRetriever):
         else:
             self._database = _database(source, scorer, mode)
             known: dict[str, Any] = {"limit": top_n, "min_truth": min_truth}
-            known.update({} if filters is None else {"query_filter": qdrant_filter(filters)})
-            self._arguments = {**_checked(search_options or {}, self._database, known), **known}
+            known.update({} if filters is None else {"query_filter": _qdrant_filter(filters)})
+            options, takes = search_options or {}, self._database.options
+            if wrong := [key for key in options if key in known or (takes is not None and key not in takes)]:
+                raise InvalidOption(
+                    f"search_options has {', '.join(wrong)}; use top_n=, min_truth= and filters=, "
+                    f"or what the search takes: {', '.join(sorted(takes or ()))}"
+                )
+            self._arguments = {**options, **known}
             scorer, mode = self._database.scorer or scorer or "starter", None
         self.postprocessor = LogicPostprocessor(scorer=scorer, mode=mode, top_n=top_n, min_truth=min_truth, **ranking)
         depth = min((search.similarity_top_k for search in inner), default=top_n)  # type: ignore[attr-defined]
@@ -144,10 +151,6 @@ class LogicRetriever(BaseRetriever):
         if isinstance(index, MultiModalVectorStoreIndex):
             depth = {"similarity_top_k": top_n, "image_similarity_top_k": depth["similarity_top_k"]}
         return cls(index.as_retriever(**depth, filters=filters), top_n=top_n, **options)
-
-    def _get_prompt_modules(self) -> PromptMixinType:
-        inner = {"source": self.source} if isinstance(self.source, BaseRetriever) else {}
-        return {**inner, **self.postprocessor._get_prompt_modules()}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self._database is not None:
@@ -305,18 +308,50 @@ def _database(source: LogicQueries, scorer: LogicScorer | Encoder | str | None, 
     return database
 
 
-def _checked(options: Mapping[str, Any], database: DatabaseQueries, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Search options that the search takes, and that are not given by top_n=, min_truth= or filters=."""
-    if twice := sorted(set(options) & set(given)):
-        raise InvalidOption(f"{', '.join(twice)} cannot be a search option; use top_n=, min_truth= and filters=")
-    unknown = [] if database.options is None else sorted(set(options) - database.options)
-    if unknown:
-        raise InvalidOption(f"the search does not take {', '.join(unknown)}; it takes {', '.join(database.named)}")
-    return options
-
-
 def _distinct(found: Sequence[Sequence[NodeWithScore]]) -> list[NodeWithScore]:
     kept: dict[str, NodeWithScore] = {}
     for retrieved in chain.from_iterable(found):
         kept.setdefault(retrieved.node_id, retrieved)
     return list(kept.values())
+
+
+def _qdrant_filter(filters: MetadataFilters) -> models.Filter:
+    """The filter that Qdrant applies; keys are those of the payload, dots lead into records."""
+    from qdrant_client import models
+
+    conditions = [
+        _qdrant_filter(one) if isinstance(one, MetadataFilters) else _condition(one, models) for one in filters.filters
+    ]
+    match filters.condition:
+        case "or":
+            return models.Filter(should=conditions)
+        case "not":
+            return models.Filter(must_not=conditions)
+    return models.Filter(must=conditions)
+
+
+def _condition(one: MetadataFilter, models: Any) -> Any:
+    value, values = one.value, one.value if isinstance(one.value, list) else [one.value]
+    ranges = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+
+    def field(**test: Any) -> Any:
+        return models.FieldCondition(key=one.key, **test)
+
+    match one.operator.value:
+        case "==" if isinstance(value, float):
+            return field(range=models.Range(gte=value, lte=value))
+        case "==" | "contains":
+            return field(match=models.MatchValue(value=value))
+        case "in" | "any":
+            return field(match=models.MatchAny(any=values))
+        case "!=" | "nin":
+            return models.Filter(must_not=[field(match=models.MatchAny(any=values))])
+        case "all":
+            return models.Filter(must=[field(match=models.MatchValue(value=each)) for each in values])
+        case "text_match" | "text_match_insensitive":
+            return field(match=models.MatchText(text=str(value)))
+        case "is_empty":
+            return models.IsEmptyCondition(is_empty=models.PayloadField(key=one.key))
+        case sign if sign in ranges:
+            return field(range=models.Range(**{ranges[sign]: value}))
+    raise InvalidOption(f"Qdrant has no counterpart of the filter operator {one.operator!r}")

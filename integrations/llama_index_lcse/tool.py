@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -17,7 +16,6 @@ from lcse_plugins.hosts.pictures import picture_to_send
 from lcse_plugins.hosts.result_metadata import read_result_metadata
 from lcse_plugins.hosts.search_tool import MAX_RESULTS, TOOL_DESCRIPTION, heading, nothing_found, result_line
 from lcse_plugins.images.locations import DEFAULT_ACCESS, ImageAccess, ImageLocation
-from lcse_plugins.images.thumbnails import SMALLEST_SIDE
 from lcse_plugins.scoring.arguments import check_count, is_whole
 from llama_index_lcse.nodes import picture_of
 
@@ -57,18 +55,32 @@ def logic_search_tool(
         raise InvalidOption(
             f"the tool asks a retriever, not {type(retriever).__name__}; for an index, LogicRetriever.from_index(index)"
         )
+    check_count("max_side", max_side)
     check_count("max_bytes", max_bytes)
-    if not is_whole(max_side) or max_side < SMALLEST_SIDE:
-        raise InvalidOption(f"max_side is at least {SMALLEST_SIDE} pixels, not {max_side!r}")
-    show = _Answer(name, image_access, max_side, max_bytes if pictures else 0).show
+
+    def show(query: str, nodes: list[NodeWithScore]) -> ToolOutput:
+        told = [read_result_metadata(node.metadata) for node in nodes]
+        blocks: list[ContentBlock] = [TextBlock(text=heading(query, told) if nodes else nothing_found(query))]
+        left = max_bytes
+        for place, (node, why) in enumerate(zip(nodes, told, strict=True)):
+            location, picture, fault = picture_of(node.node, image_access), None, ""
+            if pictures:
+                picture, fault = _small_picture(location, image_access, max_side, left // (len(nodes) - place))
+            named = location if isinstance(location, str) and not location.startswith("data:") else ""
+            title = node.node.get_content() or named or node.node_id
+            blocks.append(TextBlock(text=result_line(place + 1, title, why, fault)))
+            if picture is not None:
+                left -= len(picture)
+                blocks.append(ImageBlock(image=picture, image_mimetype="image/jpeg"))
+        return ToolOutput(tool_name=name, blocks=blocks, raw_input={"query": query}, raw_output=nodes)
 
     def search(query: str, k: int | None = None) -> ToolOutput:
-        _check_number(k)
-        return show(query, retriever.retrieve(query)[: k or MAX_RESULTS])
+        count = _checked_count(k)
+        return show(query, retriever.retrieve(query)[:count])
 
     async def asearch(query: str, k: int | None = None) -> ToolOutput:
-        _check_number(k)
-        return await asyncio.to_thread(show, query, (await retriever.aretrieve(query))[: k or MAX_RESULTS])
+        count = _checked_count(k)
+        return await asyncio.to_thread(show, query, (await retriever.aretrieve(query))[:count])
 
     asked = Field(description='What the pictures must show and must not show, such as "a street without cars".')
     count = Field(default=None, ge=1, le=MAX_RESULTS, description="How many pictures to return.")
@@ -78,44 +90,20 @@ def logic_search_tool(
     )
 
 
-def _check_number(k: int | None) -> None:
-    if k is not None and (not is_whole(k) or not 1 <= k <= MAX_RESULTS):
+def _checked_count(k: int | None) -> int:
+    if k is not None and (not is_whole(k) or not 1 <= k <= MAX_RESULTS):  # LlamaIndex does not apply the schema
         raise InvalidOption(f"k is a whole number from 1 to {MAX_RESULTS}, not {k!r}")
+    return k or MAX_RESULTS
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """How what was found is shown to a model; `max_bytes` of 0 sends no pictures."""
-
-    name: str
-    access: ImageAccess
-    max_side: int
-    max_bytes: int
-
-    def show(self, query: str, nodes: list[NodeWithScore]) -> ToolOutput:
-        """How the query was read, then each node's reason and picture."""
-        told = [read_result_metadata(node.metadata) for node in nodes]
-        blocks: list[ContentBlock] = [TextBlock(text=heading(query, told) if nodes else nothing_found(query))]
-        left = self.max_bytes
-        for place, (node, why) in enumerate(zip(nodes, told, strict=True)):
-            location = picture_of(node.node, self.access)
-            picture, fault = self._picture(location, left // (len(nodes) - place))
-            named = location if isinstance(location, str) and not location.startswith("data:") else ""
-            title = node.node.get_content() or named or node.node_id
-            blocks.append(TextBlock(text=result_line(place + 1, title, why, fault)))
-            if picture is not None:
-                left -= len(picture)
-                blocks.append(ImageBlock(image=picture, image_mimetype="image/jpeg"))
-        return ToolOutput(tool_name=self.name, blocks=blocks, raw_input={"query": query}, raw_output=nodes)
-
-    def _picture(self, location: ImageLocation | None, share: int) -> tuple[bytes | None, str]:
-        """A small JPEG of at most `share` bytes, or why there is none."""
-        if not self.max_bytes:
-            return None, ""
-        if location is None:
-            return None, "it has no picture"
-        try:
-            small = picture_to_send(location, access=self.access, max_side=self.max_side, max_bytes=share)
-        except ImageError as error:
-            return None, f"its picture cannot be shown: {error.reason}"
-        return small, "" if small is not None else "its picture is left out, the message is full"
+def _small_picture(
+    location: ImageLocation | None, access: ImageAccess, max_side: int, max_bytes: int
+) -> tuple[bytes | None, str]:
+    """A small JPEG, or why there is none."""
+    if location is None:
+        return None, "it has no picture"
+    try:
+        small = picture_to_send(location, access=access, max_side=max_side, max_bytes=max_bytes)
+    except ImageError as error:
+        return None, f"its picture cannot be shown: {error.reason}"
+    return small, "" if small is not None else "its picture is left out, the message is full"

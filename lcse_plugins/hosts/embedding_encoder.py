@@ -32,13 +32,8 @@ class EmbeddingEncoderBase(ABC):
         if not isinstance(chosen, Calibration):
             raise InvalidOption(f"calibration is 'clip', 'siglip2' or a Calibration, not {calibration!r:.80}")
         chosen.check(name)
-        self._name, self._calibration, self._batch_size = name, chosen, batch_size
-        self._dimension = 0
-
-    @property
-    def encoder_id(self) -> str:
-        """Name of the model."""
-        return self._name
+        self.encoder_id, self.calibration = name, chosen
+        self._batch_size, self._dimension = batch_size, 0
 
     @property
     def dimension(self) -> int:
@@ -46,11 +41,6 @@ class EmbeddingEncoderBase(ABC):
         if not self._dimension:
             self.encode_texts(["a photo"])
         return self._dimension
-
-    @property
-    def calibration(self) -> Calibration:
-        """The calibration that was chosen."""
-        return self._calibration
 
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
         """(n, d) unit rows."""
@@ -79,9 +69,9 @@ class EmbeddingEncoderBase(ABC):
         try:
             rows = np.asarray(vectors, dtype=np.float64).reshape(count, self._dimension or -1)
         except (ValueError, TypeError) as error:
-            raise EncoderError(f"{self._name} gave no table of {count} vectors of one length: {error}") from error
+            raise EncoderError(f"{self.encoder_id} gave no table of {count} vectors of one length: {error}") from error
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         if not (np.isfinite(lengths) & (lengths > 0)).all():
-            raise EncoderError(f"{self._name} gave zero or NaN vectors for some of {count} inputs")
+            raise EncoderError(f"{self.encoder_id} gave zero or NaN vectors for some of {count} inputs")
         self._dimension = rows.shape[1]
         return np.asarray(rows / lengths, dtype=np.float32)

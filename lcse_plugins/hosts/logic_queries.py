@@ -34,12 +34,10 @@ class DatabaseQueries:
     """Asks such a collection; `blocking` and `awaited` are what the host calls the two ways, for messages."""
 
     def __init__(self, search: LogicQueries, *, blocking: str, awaited: str) -> None:
-        if not isinstance(search, LogicQueries):
-            raise InvalidOption(f"a search has a method `query`, which {type(search).__name__} has not")
         self._query = search.query
         self._blocking, self._awaited = blocking, awaited
-        self.named, open_ended = keywords(search.query)
-        self.options = None if open_ended else frozenset(self.named)  # None: a query may be given any argument
+        named, open_ended = keywords(search.query)
+        self.options = None if open_ended else frozenset(named)  # None: a query may be given any argument
         self.scorer: LogicScorer | None = getattr(search, "scorer", None)
 
     def ask(self, text: str, arguments: dict[str, Any]) -> Ranking:

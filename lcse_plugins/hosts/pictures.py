@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 from PIL.Image import Image
 
@@ -14,7 +13,7 @@ from lcse_plugins.images.locations import ImageAccess, ImageLocation, is_web_url
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.images.thumbnails import jpeg_thumbnail
 
-__all__ = ["open_image", "permitted", "picture_to_send"]
+__all__ = ["open_image", "picture_to_send"]
 
 _notices = Notices(logging.getLogger(__name__))
 
@@ -28,25 +27,6 @@ def open_image(location: ImageLocation | Image, *, access: ImageAccess) -> Image
         return load_image(picture)
     except ImageError as error:
         raise ImageError(location_name(location), error.reason) from error
-
-
-def permitted(location: ImageLocation, *, access: ImageAccess) -> ImageLocation | None:
-    """The location as it may be handed on to a framework that reads pictures itself; None if it may not be read.
-
-    A path within the root becomes the absolute path that it stands for there.
-    """
-    if isinstance(location, bytes) or holds_picture(location):
-        return location
-    if isinstance(location, str) and is_web_url(location):
-        return location if access.allow_urls else None
-    if access.root is None:
-        return location
-    root = Path(access.root).resolve()
-    try:
-        path = (root / location).resolve()
-    except (OSError, ValueError, RuntimeError):  # a NUL in the name, or a loop of links
-        return None
-    return str(path) if path.is_relative_to(root) else None
 
 
 def picture_to_send(

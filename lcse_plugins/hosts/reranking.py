@@ -70,13 +70,10 @@ def rerank(
         is_picture: Whether one of them should have been ranked; texts among pictures need not be.
         limit: How many to return; None for all.
         min_truth: Leave out those that satisfy the query less than this.
-        on_missing: What becomes of those without a vector.
+        on_missing: What becomes of those without a vector; "raise" raises the first fault.
         keep_texts: How many places of `limit` are kept for texts, whatever `on_missing` says, if there are as many.
-        check: Finds vectors of texts among the best; they count as missing.
+        check: Finds vectors of texts among the best; they count as missing. InvalidCandidate if all compared are such.
         stored: What is stored of one of them, for the check.
-
-    Raises:
-        LcseError: the first fault, if `on_missing` is "raise"; or all vectors compared are those of texts.
     """
     texts = [i for i, one in enumerate(found) if isinstance(vectors[i], LcseError) and not is_picture(one)]
     reserved = texts[:keep_texts]

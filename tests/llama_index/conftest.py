@@ -1,18 +1,14 @@
-"""Fixtures of the LlamaIndex tests: painted pictures as files and as nodes, and a record of what was announced."""
+"""Fixtures of the LlamaIndex tests: painted pictures as files, as nodes and in an index."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
-import llama_index.core.instrumentation as instrument
 import pytest
-from llama_index.core.bridge.pydantic import Field
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.instrumentation.events import BaseEvent
-from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import ImageNode, NodeWithScore
+from llama_index_lcse import LcseEmbedding
 
 from tests.llama_index.painted import GALLERY, PaintedEncoder, painted
 
@@ -40,7 +36,7 @@ def image_nodes(folder: Path) -> list[ImageNode]:
 
 
 @pytest.fixture
-def retrieved(image_nodes: list[ImageNode], encoder: PaintedEncoder) -> list[NodeWithScore]:
+def retrieved(image_nodes: list[ImageNode]) -> list[NodeWithScore]:
     """The image nodes with their embeddings, as a retriever might give them."""
     vectors = PaintedEncoder().encode_images([str(node.image_path) for node in image_nodes])
     return [
@@ -49,19 +45,6 @@ def retrieved(image_nodes: list[ImageNode], encoder: PaintedEncoder) -> list[Nod
     ]
 
 
-class RerankRecord(BaseEventHandler):
-    events: list[BaseEvent] = Field(default_factory=list)
-
-    def handle(self, event: BaseEvent, **_: object) -> None:
-        if isinstance(event, ReRankStartEvent | ReRankEndEvent):
-            self.events.append(event)
-
-
 @pytest.fixture
-def announced() -> Iterator[list[BaseEvent]]:
-    """Rerank events, in the order in which they were sent."""
-    record = RerankRecord()
-    root = instrument.get_dispatcher()  # type: ignore[attr-defined]
-    root.add_event_handler(record)
-    yield record.events
-    root.event_handlers.remove(record)
+def index(retrieved: list[NodeWithScore], encoder: PaintedEncoder) -> VectorStoreIndex:
+    return VectorStoreIndex([node.node for node in retrieved], embed_model=LcseEmbedding(scorer=encoder))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.indices import MultiModalVectorStoreIndex
-from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
@@ -27,11 +25,6 @@ from lcse_plugins import Calibration, LogicScorer
 from lcse_plugins.errors import InvalidCandidate, InvalidOption, QueryError
 from lcse_plugins.testing import ToyEncoder
 from tests.llama_index.painted import GALLERY, LongEmbedding, PaintedEncoder, SilentStore, core_scores, shown
-
-
-@pytest.fixture
-def index(retrieved: list[NodeWithScore], encoder: PaintedEncoder) -> VectorStoreIndex:
-    return VectorStoreIndex([node.node for node in retrieved], embed_model=LcseEmbedding(scorer=encoder))
 
 
 @pytest.fixture
@@ -57,7 +50,7 @@ def best(query: str, limit: int) -> list[str]:
     return list(core_scores(query))[:limit]
 
 
-@pytest.mark.parametrize("query", ["no dog", "neither a dog nor a person", "a dog or a car", "umbrella"])
+@pytest.mark.parametrize("query", ["no dog", "a dog or a car", "umbrella"])
 async def test_a_short_search_by_logic_finds_the_best_of_all(
     query: str, index: VectorStoreIndex, encoder: PaintedEncoder
 ) -> None:
@@ -70,13 +63,11 @@ async def test_a_short_search_by_logic_finds_the_best_of_all(
     assert encoder.images_encoded == 0  # the vectors came from the index
 
 
-@pytest.mark.parametrize("kind", ["simple", "qdrant"])
 async def test_a_query_engine_over_a_store_that_is_only_awaited(
-    kind: str, retrieved: list[NodeWithScore], encoder: PaintedEncoder
+    retrieved: list[NodeWithScore], encoder: PaintedEncoder
 ) -> None:
     client = AsyncQdrantClient(":memory:")
-    store = SimpleVectorStore() if kind == "simple" else QdrantVectorStore("images", aclient=client)
-    storage = StorageContext.from_defaults(vector_store=store)
+    storage = StorageContext.from_defaults(vector_store=QdrantVectorStore("images", aclient=client))
     index = VectorStoreIndex([], embed_model=LcseEmbedding(scorer=encoder), storage_context=storage)
     await index.ainsert_nodes([node.node for node in retrieved])
     engine = RetrieverQueryEngine.from_args(LogicRetriever.from_index(index, top_n=3), llm=MockLLM())
@@ -108,8 +99,6 @@ def test_words_fetch_what_a_negation_excludes(index: VectorStoreIndex) -> None:
     by_words = LogicRetriever(base, top_n=3, candidates="words").retrieve("no dog")
     assert all("dog" in words for words in shown(by_words))
     assert "(dog); LogicRetriever" in by_words[0].metadata[METADATA_KEY]["notes"][0]
-    plain = LogicRetriever(base, top_n=3, candidates="words").retrieve("a dog and a cat")
-    assert plain[0].metadata[METADATA_KEY]["notes"] == []
     by_logic = LogicRetriever(base, top_n=3, candidates="logic").retrieve("no dog")
     assert not any("dog" in words for words in shown(by_logic))
 
@@ -118,27 +107,18 @@ def fusion(inner: BaseRetriever) -> QueryFusionRetriever:
     return QueryFusionRetriever([inner], num_queries=1, use_async=False, llm=MockLLM(), similarity_top_k=4)
 
 
-SOURCES: dict[str, Callable[[VectorStoreIndex], BaseRetriever]] = {
-    "index": lambda index: index.as_retriever(similarity_top_k=4),
-    "fusion": lambda index: fusion(index.as_retriever(similarity_top_k=4)),
-    "fusion of fusions": lambda index: fusion(fusion(index.as_retriever(similarity_top_k=4))),
-}
-
-
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("wrap", [lambda one: one, fusion, lambda one: fusion(fusion(one))])
 async def test_vectors_that_fit_are_searched_by_logic_whoever_made_the_index(
-    source: str,
-    asynchronous: bool,
+    wrap: Callable[[BaseRetriever], BaseRetriever],
     unknown: VectorStoreIndex,
     encoder: PaintedEncoder,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    retriever = LogicRetriever(SOURCES[source](unknown), scorer=encoder, top_n=3)
+    retriever = LogicRetriever(wrap(unknown.as_retriever(similarity_top_k=4)), scorer=encoder, top_n=3)
     for query in ("no dog", "no person"):
-        found = await retriever.aretrieve(query) if asynchronous else retriever.retrieve(query)
-        assert shown(found) == best(query, 3)
-        assert ways(found) == {"logic"}
+        for found in (await retriever.aretrieve(query), retriever.retrieve(query)):
+            assert shown(found) == best(query, 3)
+            assert ways(found) == {"logic"}
     assert encoder.images_encoded in (2, 3)  # looked at once, to tell whether they fit
     assert not caplog.records
 
@@ -211,7 +191,6 @@ def test_a_store_that_gives_no_vectors_back_is_told_of_once(
 def test_fewer_candidates_than_results_is_told(index: VectorStoreIndex, caplog: pytest.LogCaptureFixture) -> None:
     LogicRetriever(index.as_retriever(), top_n=10)
     (record,) = caplog.records
-    assert record.levelno == logging.WARNING
     assert "top_n is 10, but the retriever fetches 2 candidates" in record.getMessage()
     assert "similarity_top_k=100" in record.getMessage()
 
@@ -238,7 +217,7 @@ def test_a_text_among_pictures_counts_as_one_without_a_picture(index: VectorStor
         assert len(found) == 3
 
 
-@pytest.mark.parametrize("query", ["no dog", "a dog or a car", "umbrella but no person"])
+@pytest.mark.parametrize("query", ["no dog", "a dog or a car"])
 async def test_a_multi_modal_index_gives_images_by_logic_and_texts_by_words(
     query: str, mixed: MultiModalVectorStoreIndex, encoder: PaintedEncoder
 ) -> None:
@@ -254,13 +233,10 @@ async def test_a_multi_modal_index_gives_images_by_logic_and_texts_by_words(
 
 
 @pytest.mark.parametrize("candidates", ["auto", "words", "logic"])
-async def test_nothing_found_is_nothing_returned(
-    candidates: Any, encoder: PaintedEncoder, announced: list[BaseEvent]
-) -> None:
+async def test_nothing_found_is_nothing_returned(candidates: Any, encoder: PaintedEncoder) -> None:
     retriever, bundle = LogicRetriever(Recorder([]), scorer=encoder, candidates=candidates), QueryBundle("no dog")
     assert retriever.retrieve(bundle) == await retriever.aretrieve(bundle) == []
     assert bundle == QueryBundle("no dog")  # stays as it was given
-    assert len(announced) == 4
     with pytest.raises(QueryError, match="blank"):
         retriever.retrieve(" ")
 
@@ -270,10 +246,8 @@ async def test_nothing_found_is_nothing_returned(
     [
         ({"candidates": "plan"}, "unknown candidates .*auto, logic, words"),
         ({"top_n": 0}, "top_n is a positive whole number"),
-        ({"min_truth": 2}, "min_truth"),
         ({"filters": MetadataFilters(filters=[])}, "a retriever has its own filters"),
         ({"topn": 3}, "has no topn"),
-        ({"scorer": 3}, "scorer is a LogicScorer"),
     ],
 )
 def test_what_cannot_be_used_is_refused(options: dict[str, Any], told: str, index: VectorStoreIndex) -> None:
@@ -283,12 +257,3 @@ def test_what_cannot_be_used_is_refused(options: dict[str, Any], told: str, inde
         LogicRetriever(object())  # type: ignore[arg-type]
     with pytest.raises(InvalidOption, match="takes a VectorStoreIndex, not VectorIndexRetriever"):
         LogicRetriever.from_index(index.as_retriever())  # type: ignore[arg-type]
-
-
-async def test_what_was_fetched_by_logic_is_not_said_to_be_fetched_by_words(index: VectorStoreIndex) -> None:
-    retriever = LogicRetriever.from_index(index, top_n=4)
-    found, postprocessor = retriever.retrieve("no dog"), retriever.postprocessor
-    again = postprocessor.postprocess_nodes(found, query_str="no dog")
-    assert again == await postprocessor.apostprocess_nodes(found, query_str="no dog")
-    assert ways(again) == {"logic"}
-    assert ways(postprocessor.postprocess_nodes(found, query_str="no cat")) == {"words"}
