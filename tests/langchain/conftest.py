@@ -129,16 +129,14 @@ def empty_store(request: pytest.FixtureRequest, scorer: LogicScorer) -> VectorSt
     return STORES[request.param](LcseEmbeddings(scorer))
 
 
-@pytest.fixture
-def store(empty_store: VectorStore, documents: list[Document], gallery: list[Candidate]) -> VectorStore:
-    return fill(empty_store, documents, gallery)
+@pytest.fixture(params=sorted(STORES))
+def store(request: pytest.FixtureRequest) -> Any:
+    return fields_over(request.param)["source"]
 
 
 @pytest.fixture
-def memory(scorer: LogicScorer, documents: list[Document], gallery: list[Candidate]) -> InMemoryVectorStore:
-    store = InMemoryVectorStore(LcseEmbeddings(scorer))
-    fill(store, documents, gallery)
-    return store
+def memory() -> Any:
+    return fields_over("in-memory")["source"]
 
 
 @pytest.fixture

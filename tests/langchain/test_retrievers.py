@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 import logging
@@ -214,13 +213,6 @@ def test_copies_pickles_and_later_settings(memory: InMemoryVectorStore, gallery:
     configured = LogicRetriever(source=memory).configurable_fields(**fields)
     found = configured.invoke(QUERY, {"configurable": {"k": 2, "mode": "lcse"}})
     assert (len(found), found[0].metadata["lcse"]["mode"]) == (2, "lcse")
-
-
-async def test_many_calls_at_once_are_not_mixed_up(store: VectorStore) -> None:
-    retriever = LogicRetriever(source=store, k=3)
-    expected = [shown(retriever.invoke(query)) for query in QUERIES]
-    answers = await asyncio.gather(*(retriever.ainvoke(query) for query in QUERIES * 5))
-    assert [shown(answer) for answer in answers] == expected * 5
 
 
 def test_what_goes_wrong_is_told_and_a_bug_is_not_hidden(
