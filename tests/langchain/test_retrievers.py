@@ -66,28 +66,22 @@ async def test_an_asynchronous_search_is_awaited_only(scorer: LogicScorer) -> No
         retriever.invoke("dog")
 
 
-def test_a_qdrant_store_is_searched_by_its_own_logic(
-    search: LogicSearch, scorer: LogicScorer, monkeypatch: pytest.MonkeyPatch
+def test_a_qdrant_store_is_searched_by_its_own_logic_keys_and_vector_name(
+    scorer: LogicScorer, gallery: list[Candidate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = QdrantVectorStore(search.client, "pictures", LcseEmbeddings(scorer))
-    for method in ("similarity_search_by_vector", "similarity_search"):
-        monkeypatch.setattr(QdrantVectorStore, method, None)
-    (found,) = LogicRetriever(source=store, k=1).invoke(QUERY)
-    assert (found.page_content, shown([found])) == ("photo number1", ["umbrella"])
-    assert (found.metadata["_collection_name"], found.metadata["_id"]) == ("pictures", found.id)
-
-
-def test_a_qdrant_stores_own_keys_and_vector_names_hold(scorer: LogicScorer, gallery: list[Candidate]) -> None:
     client = QdrantClient(":memory:")
     client.create_collection("p", {"seen": models.VectorParams(size=64, distance=models.Distance.COSINE)})
     keys: Any = {"content_payload_key": "text", "metadata_payload_key": "facts"}
     store = QdrantVectorStore(client, "p", LcseEmbeddings(scorer), vector_name="seen", **keys)
     documents = [Document(f"n{i}", id=str(uuid4()), metadata={"path": f"{c.id}.png"}) for i, c in enumerate(gallery)]
     fill(store, documents, gallery)
-    (found,) = LogicRetriever(source=store, k=1).invoke(QUERY, filter={"path": "umbrella bench.png"})
-    assert (found.page_content, found.metadata["path"]) == ("n3", "umbrella bench.png")
     ranked = LogicCompressor(store=store, top_n=1).compress_documents(store.similarity_search("umbrella", k=9), QUERY)
     assert ranked[0].metadata["path"] == "umbrella.png"
+    for method in ("similarity_search_by_vector", "similarity_search"):
+        monkeypatch.setattr(QdrantVectorStore, method, None)
+    (found,) = LogicRetriever(source=store, k=1).invoke(QUERY, filter={"path": "umbrella bench.png"})
+    assert (found.page_content, found.metadata["path"]) == ("n3", "umbrella bench.png")
+    assert (found.metadata["_collection_name"], found.metadata["_id"]) == ("p", found.id)
 
 
 async def test_arguments_of_a_call(anywhere: LogicRetriever) -> None:
