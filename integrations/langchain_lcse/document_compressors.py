@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from langchain_core.callbacks import Callbacks
@@ -64,21 +63,22 @@ class LogicCompressor(PictureOptions, BaseDocumentCompressor):
     def _steps(self, documents: Sequence[Document]) -> tuple[Runnable[str, Parse], Runnable[Parse, list[Document]]]:
         """Parsing and scoring, each a step that tracers see."""
         scorer = scorer_for(self.store, self.scorer, mode=self.mode)
-        read: Runnable[str, Parse] = RunnableLambda(scorer.read, scorer.aread, name="lcse_parse")
-        return read, RunnableLambda(partial(self._ranked, documents), name="lcse_score")
+        pictures = DocumentPictures(self, scorer, self.store)
 
-    def _ranked(self, documents: Sequence[Document], parse: Parse) -> list[Document]:
-        pictures = DocumentPictures(self, scorer_for(self.store, self.scorer, mode=self.mode), self.store)
-        found = rerank(
-            pictures.scorer.encode(parse),
-            documents,
-            pictures.vectors_of(documents),
-            is_picture=lambda document: pictures.picture(document) is not None,
-            limit=self.top_n,
-            min_truth=self.min_truth,
-            on_missing=self.on_missing,
-            check=pictures.check,
-            stored=pictures.stored_result,
-        )
-        fetched = fetched_by((document.metadata for document in documents), parse.text)
-        return ranked_documents(found.ranking, evidence=self.evidence, fetched=fetched, unranked=found.unranked)
+        def ranked(parse: Parse) -> list[Document]:
+            found = rerank(
+                scorer.encode(parse),
+                documents,
+                pictures.vectors_of(documents),
+                is_picture=lambda document: pictures.picture(document) is not None,
+                limit=self.top_n,
+                min_truth=self.min_truth,
+                on_missing=self.on_missing,
+                check=pictures.check,
+                stored=pictures.stored_result,
+            )
+            fetched = fetched_by((document.metadata for document in documents), parse.text)
+            return ranked_documents(found.ranking, evidence=self.evidence, fetched=fetched, unranked=found.unranked)
+
+        read: Runnable[str, Parse] = RunnableLambda(scorer.read, scorer.aread, name="lcse_parse")
+        return read, RunnableLambda(ranked, name="lcse_score")

@@ -267,12 +267,7 @@ def scorer_for(source: object, scorer: LogicScorer | Encoder | str | None, *, mo
 
 @dataclass(frozen=True)
 class AddedImages:
-    """What `add_images` did.
-
-    Attributes:
-        ids: of the documents added, in their order.
-        broken: the documents left out, each with the reason.
-    """
+    """What `add_images` did: the ids of the documents added, and those left out, each with the reason."""
 
     ids: list[str]
     broken: list[tuple[Document, LcseError]]
@@ -297,8 +292,7 @@ def add_images(
 
     Raises:
         InvalidOption: the store is of another kind, or there is no scorer.
-        SearchUnavailable: the store did not answer.
-        InvalidCandidate: it refused.
+        SearchUnavailable: the store did not answer; InvalidCandidate if it refused.
     """
     if known_store(store) is None:
         raise InvalidOption(
@@ -307,21 +301,18 @@ def add_images(
         )
     pictures = DocumentPictures(PictureOptions(image_access=image_access), scorer_for(store, scorer), None)
     added = AddedImages([], [])
-    for batch in batched(map(_as_document, pictures_of(documents, name="documents")), BATCH):
-        rows = list(zip(batch, pictures.vectors_of(batch), strict=True))
-        added.broken.extend((document, row) for document, row in rows if isinstance(row, LcseError))
-        sound = [(_to_store(document), row.tolist()) for document, row in rows if not isinstance(row, LcseError)]
+    given = (
+        one if isinstance(one, Document) else Document(Path(one).stem, metadata={"image_path": str(one)})
+        for one in pictures_of(documents, name="documents")
+    )
+    for batch in batched(given, BATCH):
+        sound = []
+        for document, row in zip(batch, pictures.vectors_of(batch), strict=True):
+            if isinstance(row, LcseError):
+                added.broken.append((document, row))
+                continue
+            update = {"id": document.id or str(uuid4()), "metadata": without_evidence(document.metadata)}
+            sound.append((document.model_copy(update=update), row.tolist()))
         add_vectors(store, sound)
         added.ids.extend(str(document.id) for document, _ in sound)
     return added
-
-
-def _as_document(given: Document | str | Path) -> Document:
-    if isinstance(given, Document):
-        return given
-    return Document(page_content=Path(given).stem, metadata={"image_path": str(given)})
-
-
-def _to_store(document: Document) -> Document:
-    update = {"id": document.id or str(uuid4()), "metadata": without_evidence(document.metadata)}
-    return document.model_copy(update=update)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
+from collections.abc import Generator, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -27,12 +26,13 @@ from langchain_lcse.documents import (
     scorer_for,
 )
 from langchain_lcse.stores import KNOWN_STORES, equals, known_store, own_filter, translated_errors
+from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidCandidate, InvalidOption, LcseError
 from lcse_plugins.hosts.checked_options import OptionalCount
 from lcse_plugins.hosts.logic_queries import DatabaseQueries, LogicQueries, keywords
 from lcse_plugins.parsing.result import Parse
 from lcse_plugins.retrieval.pool import VectorPool
-from lcse_plugins.retrieval.sources import SearchRequest, advance, rank_pool, search_steps
+from lcse_plugins.retrieval.sources import advance, rank_pool, search_source
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.arguments import check_limits
 from lcse_plugins.scoring.results import Candidate, Ranking
@@ -103,7 +103,15 @@ class LogicRetriever(PictureOptions, BaseRetriever):
 
     def search_arguments(self, **call: Any) -> SearchArguments:
         """What a call with these arguments asks of the source; InvalidOption if it cannot be asked that."""
-        return self._prepared(call)[1]
+        takes = self._source().options
+        fields = {name: getattr(self, name) for name in ("k", "fetch_k", "min_truth", "exact")}
+        given = [*self.search_kwargs.items(), *fields.items(), *call.items()]
+        options = {name: value for name, value in given if value is not None}
+        own = {name: options.pop(name) for name in OWN_ARGUMENTS if name in options}
+        if takes is not None and (unknown := options.keys() - takes):
+            known = ", ".join(sorted({*OWN_ARGUMENTS, *takes}))
+            raise InvalidOption(f"a search of this source takes no {', '.join(sorted(unknown))}; it takes {known}")
+        return SearchArguments(**own, options=options)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **call: Any
@@ -121,15 +129,23 @@ class LogicRetriever(PictureOptions, BaseRetriever):
 
     def _steps(self, call: dict[str, Any]) -> tuple[Runnable[str, Parse], Runnable[Parse, list[Document]]]:
         """Parsing and scoring, each a step that tracers see."""
-        source, arguments = self._prepared(call)
-        scorer = self._scorer()
+        source, scorer, arguments = self._source(), self._scorer(), self.search_arguments(**call)
 
         def score(parse: Parse) -> list[Document]:
-            return ranked_documents(_run(self._search(source, parse, arguments)), evidence=self.evidence)
+            steps = self._search(source, arguments)
+            step: Any = advance(steps)  # type: ignore[arg-type]
+            while isinstance(step, SearchArguments):
+                step = advance(steps, source.search(parse, step))  # type: ignore[arg-type]
+            return ranked_documents(step, evidence=self.evidence)
 
         async def ascore(parse: Parse) -> list[Document]:
-            ranking = await _arun(self._search(source, parse, arguments))
-            return await asyncio.to_thread(ranked_documents, ranking, evidence=self.evidence)
+            if not isinstance(source, DatabaseSource):
+                return await asyncio.to_thread(score, parse)
+            steps = self._search(source, arguments)
+            step: Any = advance(steps)  # type: ignore[arg-type]
+            while isinstance(step, SearchArguments):
+                step = await asyncio.to_thread(advance, steps, await source.asearch(parse, step))  # type: ignore[arg-type]
+            return await asyncio.to_thread(ranked_documents, step, evidence=self.evidence)
 
         read: Runnable[str, Parse] = RunnableLambda(scorer.read, scorer.aread, name="lcse_parse")
         return read, RunnableLambda(score, ascore, name="lcse_score")
@@ -140,18 +156,6 @@ class LogicRetriever(PictureOptions, BaseRetriever):
         params["ls_embedding_provider"] = "lcse"
         params["ls_embedding_model"] = self._scorer().encoder.encoder_id
         return params
-
-    def _prepared(self, call: dict[str, Any]) -> tuple[Source, SearchArguments]:
-        """The way to search, by the fields as they are now, and with which arguments."""
-        source = self._source()
-        fields = {name: getattr(self, name) for name in ("k", "fetch_k", "min_truth", "exact")}
-        parts = (self.search_kwargs, fields, call)
-        options = {name: value for part in parts for name, value in part.items() if value is not None}
-        own = {name: options.pop(name) for name in OWN_ARGUMENTS if name in options}
-        if source.options is not None and (unknown := options.keys() - source.options):
-            takes = ", ".join(sorted({*OWN_ARGUMENTS, *source.options}))
-            raise InvalidOption(f"a search of this source takes no {', '.join(sorted(unknown))}; it takes {takes}")
-        return source, SearchArguments(**own, options=options)
 
     def _scorer(self) -> LogicScorer:
         own = None if isinstance(self.source, VectorStore) else getattr(self.source, "scorer", None)
@@ -173,10 +177,10 @@ class LogicRetriever(PictureOptions, BaseRetriever):
             raise InvalidOption("a search that runs in the database has its own scorer; do not pass another")
         return DatabaseSource(source, DocumentPictures(self, self._scorer(), None))
 
-    def _search(self, source: Source, parse: Parse, arguments: SearchArguments) -> Search:
-        """The best pictures of a source; where texts took their places it is asked once more, for many results."""
+    def _search(self, source: Source, arguments: SearchArguments) -> Generator[SearchArguments, Ranking, Ranking]:
+        """Yields what to ask the source and returns its best pictures; asks again where texts took their places."""
         k, strict = arguments.k, self.on_missing == "raise"
-        found = yield from source.search(parse, arguments)
+        found = yield arguments
         if source.pictures is None:
             return found
         count = len(found)
@@ -187,7 +191,7 @@ class LogicRetriever(PictureOptions, BaseRetriever):
         except InvalidCandidate:
             if strict or count < k:
                 raise
-        found = yield from source.search(parse, replace(arguments, k=k + FETCHED))
+        found = yield replace(arguments, k=k + FETCHED)
         return source.pictures.without_texts(found, k, strict=strict)
 
 
@@ -215,34 +219,6 @@ class SearchArguments:
         check_limits(self.fetch_k, None, name="fetch_k")
 
 
-class Ask(NamedTuple):
-    """A question to a source, to be waited for or awaited."""
-
-    now: Callable[[], Any]
-    later: Callable[[], Awaitable[Any]]
-
-
-Search: TypeAlias = Generator[Ask, Any, Ranking]
-"""Yields what to ask a source, is sent the answers, returns the ranking; its payloads are the documents."""
-
-
-def _run(search: Search) -> Ranking:
-    step: Any = advance(search)  # type: ignore[arg-type]
-    while isinstance(step, Ask):
-        step = advance(search, step.now())  # type: ignore[arg-type]
-    assert isinstance(step, Ranking)
-    return step
-
-
-async def _arun(search: Search) -> Ranking:
-    """The same; all but the waiting runs in threads."""
-    step: Any = await asyncio.to_thread(advance, search)  # type: ignore[arg-type]
-    while isinstance(step, Ask):
-        step = await asyncio.to_thread(advance, search, await step.later())  # type: ignore[arg-type]
-    assert isinstance(step, Ranking)
-    return step
-
-
 class PoolSource:
     """Vectors in memory, every row scored; the result is always exact, and `filter` is a function of the document."""
 
@@ -253,70 +229,70 @@ class PoolSource:
         self._pool = pool
         self._scorer = scorer
 
-    def search(self, parse: Parse, arguments: SearchArguments) -> Search:
-        yield from ()  # there is nobody to ask
-        encoded = self._scorer.encode(parse)
-        if arguments.filter is None:
-            return rank_pool(encoded, self._pool, limit=arguments.k, min_truth=arguments.min_truth)
-        fits = equals(arguments.filter)
-        if not callable(fits):
-            raise InvalidOption(f"this source's filter is a function of the document, not {type(fits).__name__}")
-        order, _ = self._pool.top(encoded, min_truth=arguments.min_truth)
-        fitting = (place for place in order.tolist() if fits(document_of(self._pool.candidate(place))))
-        kept = list(islice(fitting, arguments.k))
-        if not kept:
-            return Ranking([], parse=parse, mode=encoded.config.mode, exact=True)
-        return rank_pool(encoded, self._pool.part(kept))
+    def search(self, parse: Parse, arguments: SearchArguments) -> Ranking:
+        """The best documents of the pool."""
+        pool, encoded = self._pool, self._scorer.encode(parse)
+        if arguments.filter is not None:
+            fits = equals(arguments.filter)
+            if not callable(fits):
+                raise InvalidOption(f"this source's filter is a function of the document, not {type(fits).__name__}")
+            order, _ = pool.top(encoded, min_truth=arguments.min_truth)
+            fitting = (place for place in order.tolist() if fits(document_of(pool.candidate(place))))
+            kept = list(islice(fitting, arguments.k))
+            if not kept:
+                return Ranking([], parse=parse, mode=encoded.config.mode, exact=True)
+            pool = pool.part(kept)
+        return rank_pool(encoded, pool, limit=arguments.k, min_truth=arguments.min_truth)
 
 
 class StoreSource:
-    """Any vector store, by nothing but its nearest-vector search."""
+    """Any vector store, by nothing but its nearest-vector search; made for one call, whose documents it remembers."""
 
     def __init__(self, pictures: DocumentPictures, *, strict: bool) -> None:
         self.pictures, self._strict = pictures, strict
         self._store: VectorStore = pictures.store
         self._known = known_store(self._store)
-        self._exhaustive = self._known is not None and self._known.exhaustive(self._store)
+        self.exhaustive = self._known is not None and self._known.exhaustive(self._store)
         named, open_ended = keywords(self._store.similarity_search_by_vector)
         self.options = None if open_ended and self._known is None else frozenset(named) - {"k", "filter", "fetch_k"}
+        self._more: dict[str, Any] = {}
+        self._seen: dict[Hashable, Candidate | LcseError] = {}
+        self._seen_all = False
 
-    def search(self, parse: Parse, arguments: SearchArguments) -> Search:
-        """The best documents of the store."""
-        steps = search_steps(
+    def search(self, parse: Parse, arguments: SearchArguments) -> Ranking:
+        """The best documents of the store; an error if none has an image vector."""
+        self._more = {**arguments.options, **own_filter(self._store, arguments.filter)}
+        self._seen_all = False
+        ranking = search_source(
             self.pictures.scorer.encode(parse),
+            self,  # type: ignore[arg-type]  # None stands for a document without a vector
             limit=arguments.k,
             depth=arguments.fetch_k or self._usual_depth(),
             exact=arguments.exact,
-            exhaustive=self._exhaustive,
             min_truth=arguments.min_truth,
         )
-        known: dict[Hashable, Candidate | None] = {}
-        step = advance(steps)
-        while isinstance(step, SearchRequest):
-            found = yield Ask(partial(self._nearest, step, arguments), partial(self._anearest, step, arguments))
-            keyed = [[(document_key(document), document) for document in documents] for documents in found]
-            new = {key: document for documents in keyed for key, document in documents if key not in known}
-            known.update(self._candidates(new) if new else {})
-            step = advance(steps, [[known[key] for key, _ in documents] for documents in keyed])
-        return step
+        if faults := [one for one in self._seen.values() if isinstance(one, LcseError)]:
+            if len(faults) == len(self._seen):
+                raise faults[0]
+            logger.warning("%d of %d documents left out; the first: %s", len(faults), len(self._seen), faults[0])
+        return ranking
 
-    def _nearest(self, asked: SearchRequest, arguments: SearchArguments) -> list[list[Document]]:
-        more = {**arguments.options, **own_filter(self._store, arguments.filter)}
-        found: list[list[Document]] = []
-        for vector in asked.vectors:
-            seen_all = self._exhaustive and bool(found) and len(found[0]) < asked.depth
-            with translated_errors(self._store):
-                search = self._store.similarity_search_by_vector
-                found.append([] if seen_all else search(vector.tolist(), k=asked.depth, **more))
-        return found
-
-    async def _anearest(self, asked: SearchRequest, arguments: SearchArguments) -> list[list[Document]]:
-        if self._known is not None:  # their own async searches hold the event loop, or use a thread as well
-            return await asyncio.to_thread(self._nearest, asked, arguments)
-        more = {**arguments.options, **own_filter(self._store, arguments.filter)}
-        search = self._store.asimilarity_search_by_vector
+    def nearest(self, vector: FloatArray, depth: int) -> list[Candidate | None]:
+        """Documents with their image vectors, None for one that has none."""
+        if self._seen_all:
+            return []
         with translated_errors(self._store):
-            return await asyncio.gather(*(search(row.tolist(), k=asked.depth, **more) for row in asked.vectors))
+            found = self._store.similarity_search_by_vector(vector.tolist(), k=depth, **self._more)
+        self._seen_all = self.exhaustive and len(found) < depth
+        keys = [document_key(document) for document in found]
+        new = {key: document for key, document in zip(keys, found, strict=True) if key not in self._seen}
+        rows = self.pictures.vectors_of(list(new.values())) if new else []
+        for (key, document), row in zip(new.items(), rows, strict=True):
+            if isinstance(row, LcseError) and self._strict:
+                raise row
+            self._seen[key] = row if isinstance(row, LcseError) else Candidate(id=key, vector=row, payload=document)
+        candidates = [self._seen[key] for key in keys]
+        return [None if isinstance(one, LcseError) else one for one in candidates]
 
     def _usual_depth(self) -> int:
         if self._known is not None or self.pictures.options.vectors is not None:
@@ -325,19 +301,6 @@ class StoreSource:
         told += "pass vectors=, or set fetch_k="
         kept_with(self._store, "told", lambda: logger.warning(told, type(self._store).__name__, ENCODED))
         return ENCODED
-
-    def _candidates(self, documents: dict[Hashable, Document]) -> dict[Hashable, Candidate | None]:
-        """Documents with their image vectors; None for one that has none."""
-        vectors = self.pictures.vectors_of(list(documents.values()))
-        faults = [fault for fault in vectors if isinstance(fault, LcseError)]
-        if faults and (self._strict or len(faults) == len(vectors)):
-            raise faults[0]
-        if faults:
-            logger.warning("%d of %d documents left out; the first: %s", len(faults), len(vectors), faults[0])
-        return {
-            key: None if isinstance(vector, LcseError) else Candidate(id=key, vector=vector, payload=document)
-            for (key, document), vector in zip(documents.items(), vectors, strict=True)
-        }
 
 
 class DatabaseSource:
@@ -349,25 +312,32 @@ class DatabaseSource:
         reserved = {"limit", "candidates", "exact", "min_truth", "query_filter", "with_payload", "with_vectors"}
         self.options = None if self._queries.options is None else self._queries.options - reserved
 
-    def search(self, parse: Any, arguments: SearchArguments) -> Search:
+    def search(self, parse: Any, arguments: SearchArguments) -> Ranking:
         """The best documents of the collection."""
-        store = self.pictures.store
-        asked = {
+        return self._documents(self._queries.ask(parse, self._asked(arguments)))
+
+    async def asearch(self, parse: Any, arguments: SearchArguments) -> Ranking:
+        """The same, awaited."""
+        return await asyncio.to_thread(self._documents, await self._queries.aask(parse, self._asked(arguments)))
+
+    def _asked(self, arguments: SearchArguments) -> dict[str, Any]:
+        return {
             **arguments.options,
             "limit": arguments.k,
             "candidates": arguments.fetch_k,
             "exact": arguments.exact,
             "min_truth": arguments.min_truth,
-            "query_filter": own_filter(store, arguments.filter).get("filter"),
+            "query_filter": own_filter(self.pictures.store, arguments.filter).get("filter"),
         }
-        found = yield Ask(partial(self._queries.ask, parse, asked), partial(self._queries.aask, parse, asked))
-        documents = [document_of(result.candidate, store) for result in found]
-        results = [
-            replace(result, candidate=replace(result.candidate, payload=document))
-            for result, document in zip(found, documents, strict=True)
-        ]
-        return Ranking(results, parse=found.parse, mode=found.mode, exact=found.exact)
+
+    def _documents(self, answer: Ranking) -> Ranking:
+        """The answer with documents as payloads; what the source gave stays as it is."""
+        found = answer[:]
+        for place, result in enumerate(found):
+            document = document_of(result.candidate, self.pictures.store)
+            found[place] = replace(result, candidate=replace(result.candidate, payload=document))
+        return found
 
 
 Source: TypeAlias = StoreSource | PoolSource | DatabaseSource
-"""What a retriever searches: `search` gives a `Search`, `options` are further arguments it takes, None for any."""
+"""What a retriever searches; `options` are further arguments that a search takes, None for any."""

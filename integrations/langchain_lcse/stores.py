@@ -32,16 +32,14 @@ class KnownStore:
     Attributes:
         embeddings: its attribute that holds the embeddings.
         read: (store, documents it returned) → the stored vector of each, or None.
-        filter: (store, {key: value} or a filter of its own) → the store's own filter.
+        filter: (store, {key: value} or a filter of its own) → the arguments of a search that filter.
         exhaustive: whether a search compares with every vector, so that a result can be proved complete.
-        filtering: more arguments of a search with a filter.
     """
 
     embeddings: str
     read: Callable[[Any, Sequence[Document]], Sequence[ArrayLike | None]]
-    filter: Callable[[Any, Any], Any]
+    filter: Callable[[Any, Any], dict[str, Any]]
     exhaustive: Callable[[Any], bool] = lambda store: False
-    filtering: Callable[[Any], dict[str, Any]] = lambda store: {}
 
 
 def equals(wanted: Any) -> Any:
@@ -70,10 +68,9 @@ def _read_chroma(store: Any, documents: Sequence[Document]) -> Sequence[ArrayLik
     return [vectors.get(document.id) for document in documents]
 
 
-def _filter_chroma(store: Any, wanted: Any) -> Any:
-    if not isinstance(wanted, Mapping) or len(wanted) < 2 or any(key.startswith("$") for key in wanted):
-        return wanted
-    return {"$and": [{key: value} for key, value in wanted.items()]}
+def _filter_chroma(store: Any, wanted: Any) -> dict[str, Any]:
+    several = isinstance(wanted, Mapping) and len(wanted) > 1 and not any(key.startswith("$") for key in wanted)
+    return {"filter": {"$and": [{key: value} for key, value in wanted.items()]} if several else wanted}
 
 
 def _read_qdrant(store: Any, documents: Sequence[Document]) -> Sequence[ArrayLike | None]:
@@ -88,25 +85,24 @@ def _read_qdrant(store: Any, documents: Sequence[Document]) -> Sequence[ArrayLik
     return [vectors.get(one) for one in ids]
 
 
-def _filter_qdrant(store: Any, wanted: Any) -> Any:
+def _filter_qdrant(store: Any, wanted: Any) -> dict[str, Any]:
     if not isinstance(wanted, Mapping):
-        return wanted
+        return {"filter": wanted}
     from qdrant_client import models
 
     pairs = {f"{store.metadata_payload_key}.{key}": models.MatchValue(value=value) for key, value in wanted.items()}
-    return models.Filter(must=[models.FieldCondition(key=key, match=match) for key, match in pairs.items()])
+    return {"filter": models.Filter(must=[models.FieldCondition(key=k, match=match) for k, match in pairs.items()])}
 
 
 KNOWN_STORES = {
     "InMemoryVectorStore": KnownStore(
-        "embedding", _read_in_memory, lambda store, wanted: equals(wanted), exhaustive=lambda store: True
+        "embedding", _read_in_memory, lambda store, wanted: {"filter": equals(wanted)}, exhaustive=lambda store: True
     ),
     "FAISS": KnownStore(
         "embedding_function",
         _read_faiss,
-        lambda store, wanted: wanted,
+        lambda store, wanted: {"filter": wanted, "fetch_k": store.index.ntotal},  # it filters what it has found
         exhaustive=lambda store: type(store.index).__name__.startswith("IndexFlat"),
-        filtering=lambda store: {"fetch_k": store.index.ntotal},  # it filters what it has found
     ),
     "Chroma": KnownStore("_embedding_function", _read_chroma, _filter_chroma),
     "QdrantVectorStore": KnownStore("_embeddings", _read_qdrant, _filter_qdrant),
@@ -121,10 +117,10 @@ def known_store(store: object) -> KnownStore | None:
 
 def own_filter(store: object, wanted: Any) -> dict[str, Any]:
     """Arguments of a store's search that filter: by a mapping of values, or by what the store takes itself."""
+    if wanted is None:
+        return {}
     known = known_store(store)
-    if wanted is None or known is None:
-        return {} if wanted is None else {"filter": wanted}
-    return {"filter": known.filter(store, wanted), **known.filtering(store)}
+    return known.filter(store, wanted) if known else {"filter": wanted}
 
 
 def read_vectors(store: object, documents: Sequence[Document]) -> Sequence[ArrayLike | None]:

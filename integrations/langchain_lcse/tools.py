@@ -55,21 +55,17 @@ def logic_search_tool(
 ) -> StructuredTool:
     """A tool: a query in; texts and pictures as content blocks out, the documents as artifact.
 
-    Pictures are read here and sent inside the message as JPEG of at most `max_side` pixels, never as URLs. Each costs
-    what the model's vendor charges for an image of that size, again in every later turn. `max_side`, `k` and
-    `max_pictures` bound that; `max_bytes=0` sends none. OpenAI's models take pictures in tool messages only by its
-    newer interface: `ChatOpenAI(use_responses_api=True)`.
-
-    What goes wrong comes back as a tool message with status `error` that says what to do.
+    Pictures are sent inside the message as JPEG, never as URLs. Each costs what the model's vendor charges for an image
+    of that size, again in every later turn. OpenAI's models take pictures in tool messages only with
+    `ChatOpenAI(use_responses_api=True)`. What goes wrong comes back as a message with status `error`.
 
     Args:
-        retriever: A `LogicRetriever`, a store's own or any other, bound or not (`retriever.bind(filter=…)`). What it
-            was told to fetch is what a call without `k` gets, at most 20; a `k` is passed on to those whose search
-            takes one by name, and cuts what others find.
+        retriever: A `LogicRetriever` or any other, bound or not. A `k` is passed on to those whose search takes one by
+            name, and cuts what others find.
         name: What the model calls.
         description: What the model is told; the default teaches the query language.
         filters: Metadata by which the model may narrow a search: key → what it means. The tool then takes a `filter`.
-        max_bytes: The most characters of base64 that all pictures of one call may take.
+        max_bytes: The most characters of base64 that all pictures of one call may take; 0 sends none.
         max_side: Pixels of a picture's longer side.
         max_pictures: The most pictures sent in one conversation, which is told by the `thread_id` of the call's
             config; without one, in the life of the tool.

@@ -21,7 +21,7 @@ from PIL import Image
 from qdrant_client import QdrantClient, models
 from qdrant_lcse import LogicSearch
 
-from lcse_plugins import Candidate, LogicScorer
+from lcse_plugins import Candidate, LogicScorer, VectorPool
 from lcse_plugins.testing import ToyEncoder, toy_gallery
 
 with warnings.catch_warnings():
@@ -89,6 +89,21 @@ def shown(documents: list[Document]) -> list[str]:
     return [Path(document.metadata["image_path"]).stem for document in documents]
 
 
+def fields_over(kind: str) -> dict[str, Any]:
+    """A source of one kind over the toy gallery, with the scorer if it does not know its own."""
+    encoder, gallery = toy_gallery()
+    documents = toy_documents(gallery)
+    if kind == "pool":
+        rows = [Candidate(d.id, c.vector, payload=d) for c, d in zip(gallery, documents, strict=True)]
+        return {"source": VectorPool.of(rows), "scorer": LogicScorer(encoder)}
+    make = STORES["qdrant" if kind == "search" else kind]
+    store: Any = fill(make(LcseEmbeddings(encoder)), documents, gallery)
+    return {"source": LogicSearch(store.client, "pictures", LogicScorer(encoder)) if kind == "search" else store}
+
+
+SOURCES = (*sorted(STORES), "pool", "search")
+
+
 @pytest.fixture
 def encoder() -> ToyEncoder:
     return toy_gallery()[0]
@@ -114,22 +129,19 @@ def empty_store(request: pytest.FixtureRequest, scorer: LogicScorer) -> VectorSt
     return STORES[request.param](LcseEmbeddings(scorer))
 
 
-@pytest.fixture
-def store(empty_store: VectorStore, documents: list[Document], gallery: list[Candidate]) -> VectorStore:
-    return fill(empty_store, documents, gallery)
+@pytest.fixture(params=sorted(STORES))
+def store(request: pytest.FixtureRequest) -> Any:
+    return fields_over(request.param)["source"]
 
 
 @pytest.fixture
-def memory(scorer: LogicScorer, documents: list[Document], gallery: list[Candidate]) -> InMemoryVectorStore:
-    store = InMemoryVectorStore(LcseEmbeddings(scorer))
-    fill(store, documents, gallery)
-    return store
+def memory() -> Any:
+    return fields_over("in-memory")["source"]
 
 
 @pytest.fixture
-def search(documents: list[Document], gallery: list[Candidate], scorer: LogicScorer) -> LogicSearch:
-    store: Any = fill(_qdrant(LcseEmbeddings(scorer)), documents, gallery)
-    return LogicSearch(store.client, "pictures", scorer)
+def search() -> Any:
+    return fields_over("search")["source"]
 
 
 @pytest.fixture

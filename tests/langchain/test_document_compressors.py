@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from typing import Any
 
 import pytest
@@ -14,8 +13,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_lcse import METADATA_KEY, LogicCompressor, LogicRetriever
 
 from lcse_plugins import Candidate, LogicScorer
-from lcse_plugins.errors import ImageError, InvalidCandidate, InvalidOption
-from lcse_plugins.testing import ToyEncoder
+from lcse_plugins.errors import InvalidCandidate, InvalidOption
 from tests.langchain.conftest import shown
 
 QUERY = "umbrella and no person"
@@ -33,30 +31,17 @@ async def test_the_order_and_scores_are_the_cores(
         assert scores == pytest.approx([result.score for result in expected], abs=1e-5)
         assert found[0].metadata[METADATA_KEY]["reason"] == expected[0].reason
     assert plain == before
-    assert compressor.compress_documents([], QUERY) == await compressor.acompress_documents([], QUERY) == []
+    assert compressor.compress_documents([], QUERY) == []
 
 
-async def test_in_a_compression_retriever_and_a_pipeline(store: VectorStore) -> None:
-    plain = store.as_retriever(search_kwargs={"k": 12})
+def test_in_a_compression_retriever_and_a_pipeline(memory: InMemoryVectorStore) -> None:
+    plain = memory.as_retriever(search_kwargs={"k": 12})
     assert shown(plain.invoke(QUERY))[0] == "umbrella person"  # what plain similarity puts first
-    compressor = LogicCompressor(store=store, top_n=2)
-    pipeline = DocumentCompressorPipeline(transformers=[compressor, LogicCompressor(store=store, top_n=1)])
+    compressor = LogicCompressor(store=memory, top_n=2)
+    pipeline = DocumentCompressorPipeline(transformers=[compressor, LogicCompressor(store=memory, top_n=1)])
     for inner, count in ((compressor, 2), (pipeline, 1)):
         retriever = ContextualCompressionRetriever(base_compressor=inner, base_retriever=plain)
-        for found in (retriever.invoke(QUERY), await retriever.ainvoke(QUERY)):
-            assert shown(found) == ["umbrella", "umbrella bench"][:count]
-
-
-def test_its_settings_hold(memory: InMemoryVectorStore, documents: list[Document]) -> None:
-    def ranked(**fields: Any) -> list[Document]:
-        return LogicCompressor(store=memory, **fields).compress_documents(documents, QUERY)
-
-    assert set(shown(ranked(min_truth=0.5))) == {"umbrella", "umbrella bench"}
-    assert (len(ranked(top_n=3)), len(ranked(top_n=300))) == (3, 12)
-    assert ranked(mode="lcse")[0].metadata[METADATA_KEY]["mode"] == "lcse"
-    assert isinstance(ranked(evidence="json")[0].metadata[METADATA_KEY], str)
-    assert METADATA_KEY not in ranked(evidence="none")[0].metadata
-    assert all(field.description for field in LogicCompressor.model_fields.values())
+        assert shown(retriever.invoke(QUERY)) == ["umbrella", "umbrella bench"][:count]
 
 
 def test_what_cannot_be_ranked(memory: InMemoryVectorStore, documents: list[Document]) -> None:
@@ -65,7 +50,7 @@ def test_what_cannot_be_ranked(memory: InMemoryVectorStore, documents: list[Docu
 
     def ranked(**fields: Any) -> list[str]:
         found = LogicCompressor(store=memory, **fields).compress_documents(mixed, QUERY)
-        return [document.page_content for document in found[12 if "min_truth" not in fields else 2 :]]
+        return [document.page_content for document in found if document.page_content.startswith("a ")]
 
     assert ranked() == ["a text", "a dog"]
     assert ranked(min_truth=0.5) == ["a text"]  # nobody knows whether the lost picture would reach it
@@ -75,8 +60,6 @@ def test_what_cannot_be_ranked(memory: InMemoryVectorStore, documents: list[Docu
     (last,) = LogicCompressor(store=memory).compress_documents([lost], QUERY)
     assert "there is no such file" in last.metadata["lcse"]["missing"]
     assert "relevance_score" not in last.metadata
-    with pytest.raises(ImageError, match="no such file"):
-        LogicCompressor(store=memory, on_missing="raise").compress_documents([lost], QUERY)
 
 
 @pytest.mark.parametrize("settings", [{"top_n": 0}, {"min_truth": -1}, {"mode": "magic"}, {"k": 3}, {"scorer": None}])
@@ -85,24 +68,10 @@ def test_wrong_settings_are_refused(scorer: LogicScorer, settings: dict[str, Any
         LogicCompressor(**{"scorer": scorer, **settings})
 
 
-def test_vectors_of_another_length_are_refused(documents: list[Document]) -> None:
-    other = LogicScorer(ToyEncoder(dimension=8))
-    compressor = LogicCompressor(scorer=other, vectors=lambda found: [[1.0] * 64] * len(found))
-    with pytest.raises(InvalidCandidate, match="dimensions"):
-        compressor.compress_documents(documents, "a")
-
-
-def test_copies_and_pickles_answer_alike(documents: list[Document]) -> None:
-    compressor = LogicCompressor(scorer=LogicScorer(ToyEncoder()))
-    for other in (copy.deepcopy(compressor), pickle.loads(pickle.dumps(compressor)), compressor.model_copy()):
-        assert len(other.compress_documents(documents, QUERY)) == 12
-
-
 def test_it_says_how_documents_were_fetched(memory: InMemoryVectorStore) -> None:
-    def told(retriever: Any) -> dict[str, Any]:
+    def told(retriever: Any) -> Any:
         found = LogicCompressor(store=memory).compress_documents(retriever.invoke(QUERY), QUERY)
-        metadata: dict[str, Any] = found[0].metadata[METADATA_KEY]
-        return metadata
+        return found[0].metadata[METADATA_KEY]
 
     by_words, by_logic = told(memory.as_retriever()), told(LogicRetriever(source=memory))
     assert (by_words["fetched"], by_logic["fetched"]) == ("words", "logic")

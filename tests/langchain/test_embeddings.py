@@ -13,8 +13,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_lcse import EmbeddingEncoder, LcseEmbeddings, LogicRetriever, add_images
 from PIL import Image
 
-from lcse_plugins import Calibration, Encoder, LogicScorer
-from lcse_plugins.errors import EncoderError, ImageError, InvalidOption
+from lcse_plugins import Calibration, LogicScorer
+from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.testing import ToyEncoder
 
 
@@ -54,13 +54,6 @@ def test_a_pictures_name_embedded_as_a_text_is_told_once(encoder: ToyEncoder, ca
     assert "Dog.HEIC" in caplog.text
 
 
-def test_the_scorer_is_shared_with_the_retriever(encoder: ToyEncoder) -> None:
-    scorer = LogicScorer(encoder, calibration=Calibration(mu=0.1, beta=9.0))
-    embeddings = LcseEmbeddings(scorer, mode="lcse")
-    assert embeddings.scorer.calibration is scorer.calibration
-    assert LogicRetriever(source=InMemoryVectorStore(embeddings)).scorer is embeddings.scorer
-
-
 class OwnClip(Embeddings):
     """A model of the user's, as langchain's OpenCLIPEmbeddings are: pictures by path, vectors of any length."""
 
@@ -80,7 +73,6 @@ class OwnClip(Embeddings):
 
 def test_any_embeddings_with_pictures_become_an_encoder(pictures: list[Path]) -> None:
     encoder = EmbeddingEncoder(OwnClip(), calibration="clip")
-    assert isinstance(encoder, Encoder)
     assert encoder.encoder_id == "langchain:OwnClip/ViT-tiny/mine"
     assert (encoder.dimension, encoder.calibration.beta) == (3, 30.0)
     rows = encoder.encode_images([pictures[0], pictures[1].read_bytes(), str(pictures[2])])
@@ -91,15 +83,9 @@ def test_any_embeddings_with_pictures_become_an_encoder(pictures: list[Path]) ->
     assert LogicRetriever(source=store, scorer=scorer).invoke("red and not green")[0].page_content == "red"
 
 
-def test_embeddings_that_cannot_be_an_encoder_are_refused(pictures: list[Path]) -> None:
+def test_embeddings_of_texts_only_are_refused() -> None:
     class TextsOnly(OwnClip):
         embed_image = None  # type: ignore[assignment]
 
-    class Broken(OwnClip):
-        def embed_image(self, uris: list[str]) -> list[list[float]]:
-            return [[0.0] * 3] * len(uris)
-
     with pytest.raises(InvalidOption, match="TextsOnly has no embed_image"):
         EmbeddingEncoder(TextsOnly())
-    with pytest.raises(EncoderError, match="zero or NaN"):
-        EmbeddingEncoder(Broken(), name="broken").encode_images(pictures)

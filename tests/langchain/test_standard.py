@@ -16,33 +16,25 @@ from langchain_tests.integration_tests import (
     ToolsIntegrationTests,
 )
 from langchain_tests.unit_tests import EmbeddingsUnitTests, ToolsUnitTests
-from qdrant_lcse import LogicSearch
 
-from lcse_plugins import ImageIndex, LogicScorer, VectorPool
-from lcse_plugins.testing import ToyEncoder, toy_gallery
-from tests.langchain.conftest import STORES, fill, toy_documents
-
-
-def retriever_over(kind: str, pictures: list[Path], out: Path) -> dict[str, Any]:
-    encoder, gallery = toy_gallery()
-    if kind == "pool":
-        return {"source": VectorPool.of(gallery), "scorer": LogicScorer(encoder)}
-    if kind == "index":
-        ImageIndex.build(pictures[0].parent, out, encoder=encoder)
-        return {"source": ImageIndex.open(out), "scorer": LogicScorer(encoder)}
-    name = "qdrant" if kind == "search" else kind
-    store: Any = fill(STORES[name](LcseEmbeddings(encoder)), toy_documents(gallery), gallery)
-    return {"source": LogicSearch(store.client, "pictures", LogicScorer(encoder)) if kind == "search" else store}
+from lcse_plugins import ImageIndex, LogicScorer
+from lcse_plugins.testing import ToyEncoder
+from tests.langchain.conftest import SOURCES, fields_over
 
 
 class TestRetriever(RetrieversIntegrationTests):
     params: dict[str, Any]
 
-    @pytest.fixture(autouse=True, params=[*sorted(STORES), "pool", "index", "search"])
+    @pytest.fixture(autouse=True, params=[*SOURCES, "index"])
     def _over(
         self, request: pytest.FixtureRequest, pictures: list[Path], tmp_path_factory: pytest.TempPathFactory
     ) -> None:
-        self.params = retriever_over(request.param, pictures, tmp_path_factory.mktemp("index"))
+        if request.param == "index":
+            path = tmp_path_factory.mktemp("index")
+            ImageIndex.build(pictures[0].parent, path, encoder=ToyEncoder())
+            self.params = {"source": ImageIndex.open(path), "scorer": LogicScorer(ToyEncoder())}
+        else:
+            self.params = fields_over(request.param)
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
@@ -78,7 +70,7 @@ class TestEmbeddingsIntegration(EmbeddingsSuite, EmbeddingsIntegrationTests):
 class ToolSuite:
     @property
     def tool_constructor(self) -> BaseTool:
-        return logic_search_tool(LogicRetriever(**retriever_over("in-memory", [], Path())))
+        return logic_search_tool(LogicRetriever(**fields_over("in-memory")))
 
     @property
     def tool_invoke_params_example(self) -> dict[str, Any]:

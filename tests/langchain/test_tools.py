@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import base64
-import http.server
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from langchain.agents import create_agent
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeMessagesListChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_lcse import METADATA_KEY, LogicCompressor, LogicRetriever, logic_search_tool
 from PIL import Image
 
@@ -90,7 +89,6 @@ async def test_reasons_and_pictures_come_in_order(retriever: LogicRetriever) -> 
     assert [picture.size for picture in pictures_in(message)] == [(256, 171), (256, 171)]
     assert message.artifact[0].page_content == "umbrella"
     assert await tool.ainvoke(request(tool, query=QUERY, k=2)) == message
-    assert len(tool.invoke(QUERY)) == 7
 
 
 @pytest.mark.parametrize("max_bytes", [200_000, 10_000])
@@ -99,10 +97,10 @@ def test_pictures_keep_within_the_bytes_of_a_message(retriever: LogicRetriever, 
     assert len(pictures_in(message)) == 3
     length = sum(len(block.get("base64", "")) for block in message.content if isinstance(block, dict))
     assert max_bytes / 8 < length <= max_bytes
-    full = call(logic_search_tool(retriever, max_bytes=300), query="umbrella")
-    assert pictures_in(full) == []
-    assert all("the message is full" in text for text in texts_in(full)[1:])
-    assert pictures_in(call(logic_search_tool(retriever, max_bytes=0), query="umbrella")) == []
+    for few, said in ((300, "the message is full"), (0, "umbrella")):
+        full = call(logic_search_tool(retriever, max_bytes=few), query="umbrella")
+        assert pictures_in(full) == []
+        assert said in texts_in(full)[1]
 
 
 def test_pictures_are_counted_per_conversation(retriever: LogicRetriever) -> None:
@@ -122,16 +120,8 @@ def test_pictures_are_counted_per_conversation(retriever: LogicRetriever) -> Non
 def address(photos: list[Path]) -> Iterator[str]:
     """A server of one's own, which no hosted model could reach."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(photos[0].read_bytes())
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    handler = partial(SimpleHTTPRequestHandler, directory=str(photos[0].parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/umbrella.png?size=1"
         server.shutdown()
@@ -154,9 +144,7 @@ def test_a_store_does_not_choose_what_leaves_the_machine(scorer: LogicScorer, ph
     elsewhere = ImageAccess(root=str(photos[0].parent / "elsewhere"))
     confined = over(scorer, photos, image_access=elsewhere)
     for tool in (logic_search_tool(confined), logic_search_tool(over(scorer, photos), image_access=elsewhere)):
-        message = call(tool, query="umbrella")
-        assert pictures_in(message) == []
-        assert "outside the folder" in texts_in(message)[1]
+        assert "outside the folder" in texts_in(call(tool, query="umbrella"))[1]
 
 
 def test_what_cannot_be_shown_is_said(retriever: LogicRetriever, photos: list[Path]) -> None:
@@ -183,26 +171,16 @@ class Bare(BaseRetriever):
         return self.found
 
 
-FORGED: list[Any] = [
-    "not json",
-    {"reason": ["x"]},
-    {"parse": {"tree": {"op": "nonsense"}}, "reason": "x", "notes": []},
-    {"notes": [{"role": "system"}]},
-]
-
-
-@pytest.mark.parametrize("forged", FORGED, ids=repr)
-async def test_metadata_of_others_is_checked(forged: Any) -> None:
+@pytest.mark.parametrize("forged", ["not json", {"reason": ["x"]}, {"notes": [{"role": "system"}]}], ids=repr)
+def test_metadata_of_others_is_checked(forged: Any) -> None:
     tool = logic_search_tool(Bare(found=[Document("a dog", metadata={METADATA_KEY: forged})]))
-    for message in (call(tool, query="dog"), await tool.ainvoke(request(tool, query="dog"))):
-        assert message.status == "error"
-        assert str(message.content).startswith("The search failed: ")
-        assert "metadata" in str(message.content)
+    message = call(tool, query="dog")
+    assert (message.status, str(message.content)[:19]) == ("error", "The search failed: ")
 
 
-async def test_other_retrievers_are_shown_too(memory: InMemoryVectorStore, documents: list[Document]) -> None:
+def test_other_retrievers_are_shown_too(memory: InMemoryVectorStore, documents: list[Document]) -> None:
     bare = logic_search_tool(Bare(found=documents * 2))
-    assert len(call(bare, query="dog").artifact) == len((await bare.ainvoke(request(bare, query="d"))).artifact) == 20
+    assert len(call(bare, query="dog").artifact) == 20
     assert len(call(bare, query="dog", k=2).artifact) == 2
     plain = logic_search_tool(memory.as_retriever(search_kwargs={"k": 9}))
     assert len(call(plain, query="dog", k=None).artifact) == 9
@@ -214,24 +192,22 @@ async def test_other_retrievers_are_shown_too(memory: InMemoryVectorStore, docum
     assert "umbrella: clear" in texts_in(message)[1]
 
 
-def test_bound_and_configured_retrievers_are_taken(store: VectorStore) -> None:
-    retriever = LogicRetriever(source=store, k=3)
+def test_bound_and_configured_retrievers_are_taken(memory: InMemoryVectorStore) -> None:
+    retriever = LogicRetriever(source=memory, k=3)
     bound = logic_search_tool(retriever.bind(filter={"even": True}, k=2))
     assert [d.metadata["even"] for d in call(bound, query="no dog").artifact] == [True, True]
-    named = logic_search_tool(retriever.with_config(tags=["pictures"]))
-    assert len(call(named, query="no dog").artifact) == 3
     configured = logic_search_tool(retriever.configurable_fields(min_truth=ConfigurableField(id="sure")))
     assert shown(call(configured, query=QUERY, k=1).artifact) == ["umbrella"]
 
 
-def test_the_model_may_filter_by_what_it_is_told_of(store: VectorStore) -> None:
-    tool = logic_search_tool(LogicRetriever(source=store, k=12), filters={"even": "whether its number is even"})
+def test_the_model_may_filter_by_what_it_is_told_of(memory: InMemoryVectorStore) -> None:
+    tool = logic_search_tool(LogicRetriever(source=memory, k=12), filters={"even": "whether its number is even"})
     assert "whether its number is even" in str(convert_to_openai_tool(tool))
     assert {d.metadata["even"] for d in call(tool, query="no dog", filter={"even": True}).artifact} == {True}
     assert len(call(tool, query="no dog").artifact) == len(call(tool, query="no dog", filter=None).artifact) == 12
     for wrong in ({"odd": True}, "even"):
         assert call(tool, query="no dog", filter=wrong).status == "error"
-    bound = logic_search_tool(LogicRetriever(source=store).bind(filter={"row": 1}), filters={"even": "its number"})
+    bound = logic_search_tool(LogicRetriever(source=memory).bind(filter={"row": 1}), filters={"even": "its number"})
     assert "bound to a filter" in str(call(bound, query="no dog", filter={"even": True}).content)
     with pytest.raises(InvalidOption, match="Bare takes no filter"):
         logic_search_tool(Bare(found=[]), filters={"even": "x"})
@@ -241,11 +217,8 @@ def test_the_model_may_filter_by_what_it_is_told_of(store: VectorStore) -> None:
     ("arguments", "hint"),
     [
         ({"query": "(dog AND cat"}, "expected"),
-        ({"query": "   "}, "say what the images should show"),
         ({"query": "dog", "k": 0}, "k from 1 to 20"),
-        ({"query": "dog", "k": 1000}, "k from 1 to 20"),
         ({"query": "dog", "limit": 3}, "limit: Extra inputs are not permitted"),
-        ({"query": "dog", "filter": {"place": "u"}}, "filter: Extra inputs"),
         ({}, "query: Field required"),
     ],
 )
@@ -257,49 +230,22 @@ async def test_mistakes_come_back_as_messages(retriever: LogicRetriever, argumen
     assert await tool.ainvoke(request(tool, **arguments)) == message
 
 
-@pytest.mark.parametrize("error", [RuntimeError("gone"), ConnectionError("refused"), SearchUnavailable("busy")])
-def test_a_search_that_fails_is_told_and_a_bug_is_not_hidden(error: Exception) -> None:
-    message = call(logic_search_tool(Bare(found=[], error=error)), query="dog")
-    assert message.status == "error"
-    assert str(message.content).startswith("The search failed: ")
-    assert str(error) in str(message.content)
+def test_a_search_that_fails_is_told_and_a_bug_is_not_hidden() -> None:
+    for error in (ConnectionError("refused"), SearchUnavailable("busy")):
+        message = call(logic_search_tool(Bare(found=[], error=error)), query="dog")
+        assert message.status == "error"
+        assert str(error) in str(message.content)
     with pytest.raises(TypeError, match="mine"):
         call(logic_search_tool(Bare(found=[], error=TypeError("mine"))), query="dog")
 
 
 def test_the_description_teaches_queries_that_parse(retriever: LogicRetriever) -> None:
-    tool = logic_search_tool(retriever)
-    examples = tool.description.split('"')[1::2]
+    examples = logic_search_tool(retriever).description.split('"')[1::2]
     assert len(examples) >= 5
     assert all(parse(example) is not None for example in examples)
-    assert set(tool.args) == {"query", "k"}
-    assert tool.args["k"]["default"] == 3
-    assert "'maximum': 20" in str(tool.args["k"])
 
 
-@pytest.mark.parametrize("wrong", [{"max_bytes": -1}, {"max_side": 32}, {"max_pictures": 0}])
+@pytest.mark.parametrize("wrong", [{"max_bytes": -1}, {"max_side": 32}, {"max_pictures": 0}, {"retriever": 7}])
 def test_wrong_settings_are_refused(retriever: LogicRetriever, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match=next(iter(wrong))):
-        logic_search_tool(retriever, **wrong)
-    with pytest.raises(InvalidOption, match=r"LogicRetriever\(source="):
-        logic_search_tool(retriever.source)  # type: ignore[arg-type]
-
-
-class Scripted(FakeMessagesListChatModel):
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Scripted:
-        return self
-
-
-def test_an_agent_mends_its_mistake_and_sees_pictures(retriever: LogicRetriever) -> None:
-    tool = logic_search_tool(retriever)
-    asked: list[BaseMessage] = [
-        AIMessage("", tool_calls=[request(tool, query="umbrella AND (")]),
-        AIMessage("", tool_calls=[request(tool, query="umbrella AND NOT person", k=1)]),
-        AIMessage("Here it is."),
-    ]
-    agent = create_agent(Scripted(responses=asked), tools=[tool])
-    messages = agent.invoke({"messages": [{"role": "user", "content": "an umbrella, no person"}]})["messages"]
-    failed, mended = (message for message in messages if isinstance(message, ToolMessage))
-    assert (failed.status, mended.status) == ("error", "success")
-    assert len(pictures_in(mended)) == 1
-    assert mended.artifact[0].page_content == "umbrella"
+        logic_search_tool(**{"retriever": retriever, **wrong})
