@@ -147,8 +147,7 @@ def open_pictures(folders: Sequence[Path], encoder: Encoder) -> ImageIndex:
 
 def print_json(value: object) -> None:
     """Print a value as a line of JSON, with escapes where the output may lack letters."""
-    unicode = (sys.stdout.encoding or "").lower() == "utf-8" if sys.stdout else False  # there may be no output at all
-    click.echo(json.dumps(value, ensure_ascii=not unicode))
+    click.echo(json.dumps(value, ensure_ascii=(sys.stdout.encoding or "").lower() != "utf-8"))
 
 
 def printable(name: object) -> str:
