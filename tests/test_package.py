@@ -50,12 +50,3 @@ def test_every_extra_that_is_advised_exists() -> None:
     said = "".join(path.read_text(encoding="utf-8") for path in sources)
     advised = set(re.findall(r'MissingExtra\([^)]*"([\w-]+)"\)', said))
     assert advised <= extras, advised - extras
-
-
-def test_version_is_the_distribution_version() -> None:
-    assert lcse_plugins.__version__ == metadata.version("lcse-plugins")
-
-
-def test_the_package_runs_as_the_command() -> None:
-    script = [sys.executable, "-m", "lcse_plugins", "parse", "no dog"]
-    assert "NOT dog" in subprocess.run(script, capture_output=True, text=True, check=True).stdout
