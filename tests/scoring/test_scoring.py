@@ -274,7 +274,7 @@ def test_bad_arrays_are_refused(holistic: Any, similarities: Any, message: str) 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("mode", "magic"), ("aggregator", "median"), ("holistic", "all"), ("gamma_and", math.nan), ("gamma_or", 1e7)),
+        *(("mode", "magic"), ("aggregator", "median"), ("gamma_and", math.nan), ("gamma_or", 1e7)),
         *(("templates", ()), ("templates", ("photo",))),
     ],
 )
