@@ -374,14 +374,3 @@ def test_letters_the_output_lacks_are_replaced() -> None:
     for encoding in ("utf-8", "cp1252"):
         done = shell("parse", "--json", "no 猫", encoding=encoding)
         assert json.loads(done.stdout)["query"] == "no 猫", done.stderr
-
-
-def test_parsing_starts_without_the_heavy_parts() -> None:
-    script = (
-        "import sys; sys.argv = ['lcse', 'parse', 'a cat']\n"
-        "from lcse_plugins.cli.main import cli\n"
-        "cli(standalone_mode=False)\n"
-        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"numpy", "rich", "PIL", "onnxruntime", "tokenizers", "pydantic", "starlette"} & set(loaded)
