@@ -193,7 +193,10 @@ def test_equivalent_queries_are_edited_alike(
 def test_torch_and_single_precision_agree_with_numpy(
     query: Query, similar: dict[str, Floats], holistic: Floats, aggregator: Any, beta: float
 ) -> None:
-    options = {"calibration": Calibration(mu=0.22, beta=beta), "config": ScoringConfig(aggregator=aggregator)}
+    options: dict[str, Any] = {
+        "calibration": Calibration(mu=0.22, beta=beta),
+        "config": ScoringConfig(aggregator=aggregator),
+    }
     similar = {name: values.astype(np.float32).astype(np.float64) for name, values in similar.items()}
     exact = score_arrays(query, holistic, similar, **options)
     for dtype, tolerance in ((np.float32, 2e-6), (np.float64, 1e-9)):
