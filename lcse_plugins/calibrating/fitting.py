@@ -58,15 +58,13 @@ class CalibrationFit:
         accuracy: What the objective gave for them, in [0, 1].
         per_operator: The same for each operator.
         mus: (a,) μ of the grid.
-        betas: (b,) β of the grid.
-        table: (a, b) Objective over the grid.
+        table: (a, b) Objective over the grid of μ and β.
     """
 
     calibration: Calibration
     accuracy: float
     per_operator: dict[str, float]
     mus: _Floats
-    betas: _Floats
     table: _Floats
 
 
@@ -140,7 +138,6 @@ def fit_calibration(
         accuracy=float(mean[i, j]),
         per_operator=dict(zip(tests, quality[i, j].tolist(), strict=True)),
         mus=grid_mu,
-        betas=grid_beta,
         table=mean,
     )
 
