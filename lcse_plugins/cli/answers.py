@@ -15,8 +15,6 @@ from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.logic import probability
 from lcse_plugins.scoring.results import Candidate, ConceptEvidence, Ranked, Ranking
 
-__all__ = ["answer_of", "arithmetic", "browse_answer", "count_satisfying", "location_of", "summary_of"]
-
 
 def count_satisfying(encoded: EncodedQuery, pool: VectorPool, min_truth: float | None = None) -> int:
     """How many pictures of the whole pool satisfy the query."""

@@ -20,8 +20,6 @@ from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode, ScoringConfig
 if TYPE_CHECKING:
     from lcse_plugins.encoders import FloatArray
 
-__all__ = ["calibrate", "encoders"]
-
 BATCH = 32
 
 

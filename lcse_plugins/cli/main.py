@@ -19,8 +19,6 @@ from lcse_plugins import __version__
 from lcse_plugins.cli.options import printable
 from lcse_plugins.errors import LcseError
 
-__all__ = ["COMMANDS", "cli", "main"]
-
 COMMANDS = {
     "demo": ("lcse_plugins.cli.demo:demo", "Try it on the photographs that come with it."),
     "serve": ("lcse_plugins.cli.serve:serve", "Open a page to search a folder with, on this machine only."),

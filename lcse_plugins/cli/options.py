@@ -21,25 +21,6 @@ if TYPE_CHECKING:
     from lcse_plugins.scorer import LogicScorer
     from lcse_plugins.scoring.results import Ranked
 
-__all__ = [
-    "QueryCommand",
-    "build",
-    "encoder_option",
-    "file_to_write",
-    "json_option",
-    "load",
-    "make_scorer",
-    "open_pictures",
-    "pictures",
-    "print_json",
-    "print_notes",
-    "print_report",
-    "printable",
-    "progress_bar",
-    "reason_in_colour",
-    "scoring_options",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one value a line.")

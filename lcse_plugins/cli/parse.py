@@ -8,8 +8,6 @@ from lcse_plugins.cli.options import QueryCommand, json_option, print_json, prin
 from lcse_plugins.parsing.grammar import parse as grammar
 from lcse_plugins.query import canonical, draw
 
-__all__ = ["parse"]
-
 
 @click.command(cls=QueryCommand, epilog="Example: lcse parse 'an umbrella and no person, or a raincoat'")
 @click.argument("query")

@@ -31,8 +31,6 @@ from lcse_plugins.retrieval.sources import rank_pool
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.results import Ranking
 
-__all__ = ["explain", "index", "search"]
-
 
 @click.command(epilog="Example: lcse index ~/Pictures --out pictures.lcse")
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))

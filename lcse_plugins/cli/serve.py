@@ -22,8 +22,6 @@ from lcse_plugins.images.gallery import demo_photos
 from lcse_plugins.index import ImageIndex, cache_place, is_index
 from lcse_plugins.scorer import LogicScorer
 
-__all__ = ["serve"]
-
 HOST = "127.0.0.1"
 PORT = 8765
 EXAMPLES = ["a dog and no person", "a kitchen without people", "a bus or a train", "neither a person nor an animal"]
