@@ -155,27 +155,11 @@ class SearchUnavailable(LcseError):
 
 
 class ParserOutputError(LcseError):
-    """A language model's reply is not a usable tree; `repairable` says whether asking it to mend the reply may help."""
-
-    def __init__(self, reason: str, *, reply: str | None = None, attempts: int = 1, repairable: bool = True) -> None:
-        self.reason = reason
-        self.reply = reply
-        self.attempts = attempts
-        self.repairable = repairable
-        super().__init__(reason)
+    """A language model's reply is not a usable tree."""
 
 
 class ParserUnavailable(LcseError):
-    """The parser service did not answer; `retryable` says whether trying again, after `retry_after` s, may help."""
-
-    def __init__(
-        self, reason: str, *, retryable: bool = False, attempts: int = 1, retry_after: float | None = None
-    ) -> None:
-        self.reason = reason
-        self.retryable = retryable
-        self.attempts = attempts
-        self.retry_after = retry_after
-        super().__init__(reason)
+    """The parser service did not answer; asking again may help."""
 
 
 class MissingExtra(LcseError, ImportError):

@@ -23,7 +23,7 @@ from lcse_plugins.encoders.text_vectors import TextVectors
 from lcse_plugins.errors import CalibrationError, InvalidCandidate, InvalidOption, LcseError, QueryError
 from lcse_plugins.parsing.grammar import parse as parse_offline
 from lcse_plugins.parsing.result import Parse, Parser, affirmative_text, aread_with, read_with, taken_whole
-from lcse_plugins.query import Query, concepts, describe, is_tree, ordered
+from lcse_plugins.query import Query, concepts, describe, is_tree
 from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.retrieval.sources import VectorSource, rank_pool, search_source
 from lcse_plugins.scoring.calibration import Calibration
@@ -44,7 +44,7 @@ class LogicScorer:
         encoder: The frozen encoder that made the image vectors, or its name.
         parser: Text to tree; by default the offline grammar.
         calibration: μ, β and the presence curve, or the file that holds them; by default the encoder's preset.
-        config: Mode, aggregation and which text gives the ordinary similarity.
+        config: Mode, aggregation and prompts.
         mode: The mode alone, instead of a config: "anchored" (the default), "lcse", "factored", "routed", "holistic".
 
     Raises:
@@ -157,12 +157,9 @@ class LogicScorer:
         return await asyncio.to_thread(self.encode, query)
 
     def _holistic_text(self, parse: Parse) -> str:
-        """The text whose similarity is the ordinary one; in mode `anchored` that of what the query affirms."""
-        canonical = self.config.holistic == "canonical"
-        text = describe(ordered(parse.tree)) if canonical else parse.text
-        if not parse.constrained or (self.config.mode != "anchored" and self.config.holistic != "affirmative"):
-            return text
-        return (affirmative_text(ordered(parse.tree), text) if canonical else parse.affirmative) or text
+        """The text whose similarity is the ordinary one; in mode `anchored` what the query affirms of it."""
+        affirms = self.config.mode == "anchored" and parse.constrained
+        return (parse.affirmative if affirms else "") or parse.text
 
 
 def _parse_of(query: object) -> Parse:

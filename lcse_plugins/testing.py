@@ -106,19 +106,9 @@ class ToyEncoder:
 def toy_gallery(*, dimension: int = 64) -> tuple[ToyEncoder, list[Candidate]]:
     """A toy encoder and a dozen candidates whose ids name what they show."""
     encoder = ToyEncoder(dimension=dimension)
-    names = [
-        "umbrella person",
-        "umbrella",
-        "person",
-        "umbrella bench",
-        "person bench",
-        "car street",
-        "street",
-        "car person street",
-        "dog park",
-        "cat sofa",
-        "dog cat sofa",
-        "dog person park",
-    ]
+    names = (
+        "umbrella person, umbrella, person, umbrella bench, person bench, car street, street, car person street, "
+        "dog park, cat sofa, dog cat sofa, dog person park"
+    ).split(", ")
     vectors = encoder.encode_images(names)
     return encoder, [Candidate(id=name, vector=vector) for name, vector in zip(names, vectors, strict=True)]

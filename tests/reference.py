@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from lcse_plugins import And, Concept, Not, Or, Query
-from lcse_plugins.query import Plain
+from lcse_plugins.query import Plain, concepts
 
 
 def sigmoid(x: float) -> float:
@@ -70,24 +70,7 @@ def score(
 ) -> float:
     """Score of one image under a flattened query with logic in it."""
     tree = push(query)
-    names: list[str] = []
-
-    def collect(node: Query) -> None:
-        match node:
-            case Concept(text):
-                if text not in names:
-                    names.append(text)
-            case Not(child):
-                collect(child)
-            case And(children) | Or(children) | Plain(children):
-                for child in children:
-                    collect(child)
-
-    collect(tree)
-    p = {name: sigmoid(beta * (similarities[name] - mu)) for name in names}
+    p = {name: sigmoid(beta * (similarities[name] - mu)) for name in concepts(tree)}
     logic = truth(tree, p, aggregator, gamma_and, gamma_or)
     soft = sum(p.values()) / len(p)
-    if mode == "lcse":
-        return holistic + (logit(logic) - logit(soft)) / beta
-    assert mode in ("factored", "routed")
-    return logit(logic) / beta + mu
+    return holistic + (logit(logic) - logit(soft)) / beta if mode == "lcse" else logit(logic) / beta + mu

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,20 +61,13 @@ def gallery() -> Gallery:
     return Gallery()
 
 
-def by_numpy(gallery: Gallery, query: str) -> Answer:
+def by_arrays(gallery: Gallery, query: str, array: Callable[[Any], Any] = np.asarray) -> Answer:
     encoded = gallery.scorer.encode(query)
     similar = gallery.vectors @ encoded.matrix.T
-    columns = {name: similar[:, i] for i, name in enumerate(encoded.concepts, start=1)}
-    scores = score_arrays(encoded.tree, similar[:, 0], columns, calibration=gallery.scorer.calibration)
+    columns = {name: array(similar[:, i]) for i, name in enumerate(encoded.concepts, start=1)}
+    scored = score_arrays(encoded.tree, array(similar[:, 0]), columns, calibration=gallery.scorer.calibration)
+    scores = np.asarray(scored)
     return [(gallery.names[i], float(scores[i])) for i in np.argsort(-scores, kind="stable")]
-
-
-def by_torch(gallery: Gallery, query: str) -> Answer:
-    encoded = gallery.scorer.encode(query)
-    similar = torch.from_numpy(gallery.vectors) @ torch.from_numpy(encoded.matrix.T.copy())
-    columns = {name: similar[:, i] for i, name in enumerate(encoded.concepts, start=1)}
-    scores = score_arrays(encoded.tree, similar[:, 0], columns, calibration=gallery.scorer.calibration)
-    return [(gallery.names[i], float(scores[i])) for i in torch.argsort(-scores, stable=True)]
 
 
 def by_scorer(gallery: Gallery, query: str) -> Answer:
@@ -101,9 +96,8 @@ def by_langchain(gallery: Gallery, query: str) -> Answer:
 
 def by_qdrant(execution: ExecutionChoice) -> Callable[[Gallery, str], Answer]:
     def search(gallery: Gallery, query: str) -> Answer:
-        hits = LogicSearch(gallery.client, "images", gallery.scorer, execution=execution).query(
-            query, limit=60, exact=True
-        )
+        images = LogicSearch(gallery.client, "images", gallery.scorer, execution=execution)
+        hits = images.query(query, limit=60, exact=True)
         assert hits.exact
         return [(point.payload["name"], point.score) for point in hits.points if point.payload]
 
@@ -111,7 +105,7 @@ def by_qdrant(execution: ExecutionChoice) -> Callable[[Gallery, str], Answer]:
 
 
 HOSTS: dict[str, Callable[[Gallery, str], Answer]] = {
-    "torch": by_torch,
+    "torch": partial(by_arrays, array=torch.from_numpy),
     "scorer": by_scorer,
     "LlamaIndex": by_llama_index,
     "LangChain": by_langchain,
@@ -123,7 +117,7 @@ HOSTS: dict[str, Callable[[Gallery, str], Answer]] = {
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 @pytest.mark.parametrize("host", HOSTS)
 def test_every_host_gives_the_same_answer(host: str, query: str, gallery: Gallery) -> None:
-    expected, answer = by_numpy(gallery, query), HOSTS[host](gallery, query)
+    expected, answer = by_arrays(gallery, query), HOSTS[host](gallery, query)
     expected = expected[: len(answer)]
     assert len(answer) >= 20
     assert [name for name, _ in answer] == [name for name, _ in expected]

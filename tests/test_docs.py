@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +45,15 @@ def name(page: Path) -> str:
 
 
 @pytest.fixture
-def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, with the bundled photographs in `photos`."""
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder to work in, with the bundled photographs in `photos`; what a page sets for the log ends with it."""
     (tmp_path / "photos").mkdir()
     for photo in demo_photos():
         shutil.copy(photo, tmp_path / "photos")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path
+    yield
+    logging.getLogger("lcse_plugins").setLevel(logging.NOTSET)
 
 
 @pytest.mark.usefixtures("photos")

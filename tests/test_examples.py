@@ -20,16 +20,8 @@ SAYS = {
     "langchain_compression.py": ["reranked: ['dog-in-armchair'"],
     "langchain_faiss.py": ["48 photographs added, 0 could not be read", "dog in armchair: dog: clear"],
     "qdrant_search.py": ["proved complete", "no cat: not seen"],
-    "openai_parser.py": [
-        '("umbrella" AND NOT "person") OR "raincoat"',
-        "read by grammar",
-        "because: ParserUnavailable",
-    ],
+    "openai_parser.py": ['("umbrella" AND NOT "person") OR "raincoat"', "because: ParserUnavailable"],
 }
-
-
-def test_all_examples_are_listed() -> None:
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(SAYS)
 
 
 def output(name: str, *arguments: str, folder: Path, **variables: str) -> str:
@@ -42,7 +34,7 @@ def output(name: str, *arguments: str, folder: Path, **variables: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", SAYS)
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
 def test_example_runs_offline(name: str, tmp_path: Path) -> None:
     if name == "langchain_agent.py":
         pytest.importorskip("langchain.agents")

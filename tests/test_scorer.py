@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import copy
 import pickle
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcse_plugins import (
-    And,
     Calibration,
     Candidate,
     Concept,
     LogicScorer,
-    Not,
     Query,
     ScoringConfig,
     VectorPool,
@@ -57,11 +54,7 @@ def test_logic_drops_what_similarity_puts_first(gallery: Any) -> None:
     assert [result.id for result in ranking[:2]] == ["umbrella", "umbrella bench"]
     assert ranking.exact
     assert ranking.parse.query == QUERY
-
-
-def test_a_result_carries_its_reason(gallery: Any) -> None:
-    scorer, candidates = gallery
-    best = scorer.rank(QUERY, candidates, limit=1)[0]
+    best = ranking[0]
     assert best.score == pytest.approx(best.holistic + best.correction)
     assert [(e.concept, e.negated) for e in best.evidence] == [("umbrella", False), ("person", True)]
     assert best.evidence[0].probability > 0.9 > 0.1 > best.evidence[1].probability
@@ -69,9 +62,7 @@ def test_a_result_carries_its_reason(gallery: Any) -> None:
     assert best.candidate is candidates[1]
     assert best.satisfies
     assert best.reason == "umbrella: clear · no person: not seen"
-    line = best.explain()
-    assert line.startswith(f"{best.id}: {best.reason} (score {best.score:.3f} = similarity {best.holistic:.3f}")
-    assert "\n" not in line
+    assert best.explain().startswith(f"{best.id}: {best.reason} (score {best.score:.3f} = similarity")
 
 
 @pytest.mark.parametrize(
@@ -135,12 +126,9 @@ def test_no_operator_is_the_plain_encoder_bit_for_bit(images: int, options: Any)
 def test_nothing_given_is_changed(gallery: Any) -> None:
     scorer, candidates = gallery
     table = np.stack([candidate.vector for candidate in candidates]) * 3.0
-    before, kept = table.copy(), copy.deepcopy(candidates)
-    first = scorer.rank(QUERY, table)
-    again = scorer.rank(QUERY, table)
+    before = table.copy()
+    first, again = scorer.rank(QUERY, table), scorer.rank(QUERY, table)
     np.testing.assert_array_equal(table, before)
-    scorer.rank(QUERY, candidates)
-    assert all(np.array_equal(a.vector, b.vector) for a, b in zip(candidates, kept, strict=True))
     assert [(r.id, r.score) for r in first] == [(r.id, r.score) for r in again]
 
 
@@ -177,29 +165,20 @@ def gallery_of(images: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_pools_larger_than_a_block(dtype: Any) -> None:
-    encoder = ToyEncoder(dimension=16)
-    rng = np.random.default_rng(0)
-    vectors = rng.standard_normal((2 * BLOCK + 17, 16)).astype(dtype)
-    ranking = LogicScorer(encoder).rank(QUERY, VectorPool(vectors), limit=20)
-    unit = vectors.astype(np.float64) / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    encoded = LogicScorer(encoder).encode(QUERY)
-    scores, _ = encoded.score_similarities(unit @ encoded.matrix.T.astype(np.float64))
-    tolerance = 2e-3 if dtype is np.float16 else 1e-5
-    np.testing.assert_allclose([r.score for r in ranking], np.sort(scores)[::-1][:20], atol=tolerance)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_a_memory_map_of_other_lengths_is_normalised_as_it_is_read(dtype: Any, tmp_path: Any) -> None:
-    scorer, vectors = LogicScorer(ToyEncoder()), gallery_of(3_000)
-    np.save(tmp_path / "vectors.npy", (vectors * np.linspace(0.5, 7.0, len(vectors))[:, None]).astype(dtype))
-    pool = VectorPool(np.load(tmp_path / "vectors.npy", mmap_mode="r"))
-    assert isinstance(pool.vectors, np.memmap)
+def test_large_tables_and_memory_maps_of_any_length_and_precision(dtype: Any, tmp_path: Path) -> None:
+    scorer, vectors = LogicScorer(ToyEncoder()), gallery_of(2 * BLOCK + 17)
+    table = (vectors * np.linspace(0.5, 7.0, len(vectors))[:, None]).astype(dtype)
+    np.save(tmp_path / "vectors.npy", table)
+    mapped = VectorPool(np.load(tmp_path / "vectors.npy", mmap_mode="r"))
+    assert isinstance(mapped.vectors, np.memmap)
     for query in (QUERY, UMBRELLA | PERSON, UMBRELLA):
-        found, expected = (scorer.rank(query, images, limit=20) for images in (pool, vectors))
-        tolerance = 2e-3 if dtype is np.float16 else 1e-5
-        np.testing.assert_allclose([r.score for r in found], [r.score for r in expected], atol=tolerance)
-        assert np.linalg.norm(found[0].candidate.vector) == pytest.approx(1.0, abs=1e-3)
+        encoded = scorer.encode(query)
+        scores, _ = encoded.score_similarities(vectors @ encoded.matrix.T)
+        for pool in (VectorPool(table), mapped):
+            found = scorer.rank(query, pool, limit=20)
+            tolerance = 2e-3 if dtype is np.float16 else 1e-5
+            np.testing.assert_allclose([r.score for r in found], np.sort(scores)[::-1][:20], atol=tolerance)
+            assert np.linalg.norm(found[0].candidate.vector) == pytest.approx(1.0, abs=1e-3)
 
 
 def test_min_truth_is_a_hard_filter(gallery: Any) -> None:
@@ -219,21 +198,18 @@ def test_a_truth_of_min_truth_itself_is_enough(limit: int | None) -> None:
     assert [r.id for r in ranking] == [2, 1]
 
 
-def test_which_text_gives_the_similarity() -> None:
-    encoder, candidates = toy_gallery()
-
-    def rank(query: str | Query, **options: Any) -> list[tuple[Any, float]]:
-        ranking = LogicScorer(encoder, config=ScoringConfig(**options)).rank(query, candidates)
-        return [(r.id, r.score) for r in ranking]
-
-    affirmative = LogicScorer(encoder, config=ScoringConfig(holistic="affirmative"))
-    encoded = affirmative.encode("umbrella and no person")
-    np.testing.assert_allclose(encoded.holistic_vector, encoder.encode_texts(["umbrella"])[0], atol=1e-6)
-    np.testing.assert_allclose(
-        affirmative.encode("no person").holistic_vector, encoder.encode_texts(["no person"])[0], atol=1e-6
-    )
-    one, other = And((UMBRELLA, Not(PERSON))), Not(PERSON | ~UMBRELLA)
-    assert rank(one, holistic="canonical") == rank(other, holistic="canonical")
+@pytest.mark.parametrize(
+    ("mode", "query", "text"),
+    [
+        ("anchored", "umbrella and no person", "umbrella"),
+        ("anchored", "no person", "no person"),
+        ("lcse", "umbrella and no person", "umbrella and no person"),
+    ],
+)
+def test_which_text_gives_the_similarity(mode: Any, query: str, text: str) -> None:
+    encoder = ToyEncoder()
+    found = LogicScorer(encoder, mode=mode).encode(query).holistic_vector
+    np.testing.assert_allclose(found, encoder.encode_texts([text])[0], atol=1e-6)
 
 
 def out_of_tokens(text: str) -> Query:
@@ -257,7 +233,7 @@ async def test_a_broken_parser_is_not_silent(parser: Any, error: str, gallery: A
 
 def test_declared_errors_of_a_parser_pass() -> None:
     def down(text: str) -> Query:
-        raise ParserUnavailable("service is down", retryable=True)
+        raise ParserUnavailable("service is down")
 
     encoder, candidates = toy_gallery()
     with pytest.raises(ParserUnavailable):
@@ -285,19 +261,12 @@ def test_threads_get_their_own_answers() -> None:
     scorer = LogicScorer(encoder)
     words = ["umbrella", "person", "street", "dog", "cat", "sofa", "park", "bench"]
     expected = {word: LogicScorer(encoder).rank(f"no {word}", candidates)[0].id for word in words}
-    wrong: list[str] = []
 
-    def work(word: str) -> None:
-        for _ in range(30):
-            if scorer.rank(f"no {word}", candidates)[0].id != expected[word]:
-                wrong.append(word)
+    def right(word: str) -> bool:
+        return all(scorer.rank(f"no {word}", candidates)[0].id == expected[word] for _ in range(30))
 
-    threads = [threading.Thread(target=work, args=(word,)) for word in words]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    with ThreadPoolExecutor(len(words)) as threads:
+        assert all(threads.map(right, words))
 
 
 def test_vectors_may_be_tensors_or_any_table(gallery: Any) -> None:
@@ -315,13 +284,10 @@ def test_vectors_may_be_tensors_or_any_table(gallery: Any) -> None:
     ("candidates", "message"),
     [
         (None, "not None"),
-        (7, "not 7"),
         ([Candidate("a", None)], "must be numbers"),  # type: ignore[arg-type]
         (np.empty((0, 64), np.float32), "no image vectors"),
-        ([], "no image vectors"),
         (np.zeros((2, 64), np.float32), "are zero, the first at position 0"),
         (np.full((2, 64), np.nan, np.float32), "NaN or infinite"),
-        (np.full((2, 64), np.inf, np.float32), "NaN or infinite"),
         (np.ones((2, 63), np.float32), "63 dimensions"),
         (np.ones(64, np.float32), "table"),
         ([Candidate("a", np.ones(64, np.float32)), Candidate("b", np.ones(3, np.float32))], "different lengths"),
@@ -336,21 +302,15 @@ def test_bad_vectors_are_refused(candidates: Any, message: str) -> None:
         LogicScorer(encoder).rank(QUERY, candidates)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"limit": 0},
-        {"limit": -1},
-        {"limit": 5.0},
-        {"limit": "5"},
-        {"limit": True},
-        {"min_truth": 1.5},
-        {"min_truth": float("nan")},
-        {"min_truth": "half"},
-    ],
-)
+BAD_OPTIONS: list[dict[str, Any]] = [
+    *({"limit": value} for value in (0, -1, 5.0, "5", True)),
+    *({"min_truth": value} for value in (1.5, float("nan"), "half")),
+]
+
+
+@pytest.mark.parametrize("options", BAD_OPTIONS, ids=str)
 @pytest.mark.parametrize("query", [QUERY, ~UMBRELLA, UMBRELLA])
-def test_bad_limits_are_refused(query: Query, options: Any, gallery: Any) -> None:
+def test_bad_limits_are_refused(query: Query, options: dict[str, Any], gallery: Any) -> None:
     scorer, candidates = gallery
     vectors = np.stack([candidate.vector for candidate in candidates])
     with pytest.raises(InvalidOption):
@@ -371,11 +331,10 @@ async def test_bytes_that_are_no_letters_are_refused_whatever_the_parser(gallery
     scorer, candidates = gallery
     for parser in (parse, lambda text: Concept("dog")):
         strict = LogicScorer(scorer.encoder, parser=parser)
-        for query in ("caf\udce9 and no dog", "a dog \ud800", "\udce9"):
-            with pytest.raises(QueryError, match="write it in UTF-8"):
-                strict.rank(query, candidates)
-            with pytest.raises(QueryError, match="write it in UTF-8"):
-                await strict.aencode(query)
+        with pytest.raises(QueryError, match="write it in UTF-8"):
+            strict.rank("caf\udce9 and no dog", candidates)
+        with pytest.raises(QueryError, match="write it in UTF-8"):
+            await strict.aencode("caf\udce9 and no dog")
 
 
 def test_calibration_belongs_to_its_encoder() -> None:

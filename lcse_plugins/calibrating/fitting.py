@@ -58,24 +58,14 @@ class CalibrationFit:
         accuracy: What the objective gave for them, in [0, 1].
         per_operator: The same for each operator.
         mus: (a,) μ of the grid.
-        betas: (b,) β of the grid.
-        table: (a, b) Objective over the grid.
+        table: (a, b) Objective over the grid of μ and β.
     """
 
     calibration: Calibration
     accuracy: float
     per_operator: dict[str, float]
     mus: _Floats
-    betas: _Floats
     table: _Floats
-
-    @property
-    def at_edge(self) -> tuple[str, ...]:
-        """Which of μ and β are best at the smallest or largest value tried: a better one may lie beyond."""
-        i = int(np.abs(self.mus - self.calibration.mu).argmin())
-        j = int(np.abs(self.betas - self.calibration.beta).argmin())
-        lines = {"μ": (self.mus, self.table[:, j], i), "β": (self.betas, self.table[i], j)}
-        return tuple(name for name, line in lines.items() if _rises_to_edge(*line))
 
 
 def fit_calibration(
@@ -148,7 +138,6 @@ def fit_calibration(
         accuracy=float(mean[i, j]),
         per_operator=dict(zip(tests, quality[i, j].tolist(), strict=True)),
         mus=grid_mu,
-        betas=grid_beta,
         table=mean,
     )
 
@@ -191,13 +180,6 @@ def _middle_of_best(table: _Floats) -> tuple[int, int]:
     counts = best.sum(axis=0)
     column = _middle(counts == counts.max())
     return _middle(best[:, column]), column
-
-
-def _rises_to_edge(tried: _Floats, values: _Floats, chosen: int) -> bool:
-    """Whether the one chosen is the smallest or largest tried, and its only neighbour is worse."""
-    order = np.argsort(tried).tolist()
-    neighbours = {order[0]: order[1], order[-1]: order[-2]} if len(order) > 1 else {}
-    return chosen in neighbours and bool(values[chosen] > values[neighbours[chosen]] + SAME)
 
 
 def _middle(chosen: _Booleans) -> int:

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -73,7 +73,11 @@ def read_labels(path: str | Path, *, images: str | Path | None = None) -> Labell
         raise LabelFileError(path, f"cannot be read ({error.strerror or error})") from error
     except UnicodeDecodeError as error:
         raise LabelFileError(path, "is not UTF-8 text") from error
-    _check_pictures(path, list(shown))
+    if not shown:
+        raise LabelFileError(path, "lists no pictures")
+    if missing := [picture for picture in shown if not os.path.isfile(picture)]:
+        reason = f"{len(missing)} of {len(shown)} pictures are not there, the first is {missing[0]}"
+        raise LabelFileError(path, f"{reason}; name the folder they are in as images, --images on the command line")
     names = list(dict.fromkeys(classes)) or sorted({label for labels in shown.values() for label in labels})
     table = np.array([[name in labels for name in names] for labels in shown.values()], dtype=np.bool_)
     return LabelledImages(paths=tuple(shown), labels=table.reshape(len(shown), len(names)), classes=tuple(names))
@@ -127,13 +131,10 @@ def _read_jsonl(path: Path, text: str) -> tuple[Iterable[str], Rows]:
 def _read_coco(path: Path, text: str) -> tuple[Iterable[str], Rows]:
     try:
         data: Any = json.loads(text)
-        pictures = _names_by_id(path, "image", data["images"], "file_name")
-        named = _names_by_id(path, "category", data["categories"], "name")
-        categories = {key: _class_name(path, name) for key, name in named.items()}
+        pictures = {entry["id"]: str(entry["file_name"]) for entry in data["images"]}
+        categories = {entry["id"]: _class_name(path, entry["name"]) for entry in data["categories"]}
         shown: dict[Any, set[str]] = {key: set() for key in pictures}
-        for number, entry in enumerate(data["annotations"]):
-            if entry["image_id"] not in shown or entry["category_id"] not in categories:
-                raise LabelFileError(path, f"annotation {number} is of an image or a category that is not listed")
+        for entry in data["annotations"]:
             shown[entry["image_id"]].add(categories[entry["category_id"]])
     except LabelFileError:
         raise
@@ -142,32 +143,9 @@ def _read_coco(path: Path, text: str) -> tuple[Iterable[str], Rows]:
     return categories.values(), ((None, pictures[key], labels) for key, labels in shown.items())
 
 
-def _names_by_id(path: Path, kind: str, entries: Iterable[Mapping[str, Any]], field: str) -> dict[Any, str]:
-    names: dict[Any, str] = {}
-    for entry in entries:
-        if entry["id"] in names:
-            raise LabelFileError(path, f"{kind} id {entry['id']!r} is listed twice; give each its own")
-        if not isinstance(entry[field], str) or not entry[field].strip():
-            raise LabelFileError(path, f"{kind} id {entry['id']!r} has no {field}; give each a text")
-        names[entry["id"]] = entry[field]
-    return names
-
-
 def _class_name(path: Path, name: str, line: int | None = None) -> str:
     """The name as queries have it: a blank between words, and none around them."""
     try:
         return Concept(name).text
     except QueryError as error:
         raise LabelFileError(path, f"{name[:80]!r} cannot name a class: {error}", line=line) from error
-
-
-def _check_pictures(path: Path, pictures: Sequence[Path]) -> None:
-    if not pictures:
-        raise LabelFileError(path, "lists no pictures")
-    missing = [picture for picture in pictures if not os.path.isfile(picture)]
-    if missing:
-        raise LabelFileError(
-            path,
-            f"{len(missing)} of {len(pictures)} pictures are not there, the first is {missing[0]}; "
-            "name the folder they are in as images, --images on the command line",
-        )

@@ -15,8 +15,6 @@ from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.logic import probability
 from lcse_plugins.scoring.results import Candidate, ConceptEvidence, Ranked, Ranking
 
-__all__ = ["answer_of", "arithmetic", "browse_answer", "count_satisfying", "location_of", "summary_of"]
-
 
 def count_satisfying(encoded: EncodedQuery, pool: VectorPool, min_truth: float | None = None) -> int:
     """How many pictures of the whole pool satisfy the query."""
@@ -94,7 +92,7 @@ def arithmetic(encoded: EncodedQuery, result: Ranked) -> list[str]:
         seen = [_row(item.label, f"similarity {item.similarity:.4f}") for item in result.evidence]
         return [*seen, _row("score", f"{result.score:.4f}, the plain similarity: no logic changes it")]
     lines = [f"μ = {mu:g}, β = {beta:g}, mode {config.mode}", ""]
-    if config.aggregator != "minmax" or config.mode not in ("anchored", "factored"):
+    if (config.mode, config.aggregator) != ("anchored", "minmax"):
         for item in result.evidence:
             chance = 1 - item.probability if item.negated else item.probability
             logit = beta * (item.similarity - mu)
@@ -111,8 +109,6 @@ def arithmetic(encoded: EncodedQuery, result: Ranked) -> list[str]:
         lines.append(_row(item.label, f"s = {item.similarity:.4f}, counts as {counts}"))
     logic = _combined(encoded.tree, {item.concept: item.similarity for item in result.evidence}, mu)
     lines.append(_row("logic", f"{logic:.4f}: AND takes the smallest, OR the largest"))
-    if config.mode == "factored":
-        return [*lines, _row("score", f"{result.score:.4f}, the logic alone")]
     plain = 2 * result.score - logic
     wanted = abs(plain - result.holistic) < 1e-4
     meaning = "similarity to what is wanted" if wanted else "mean of what the concepts count"

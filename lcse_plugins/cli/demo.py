@@ -12,8 +12,6 @@ from lcse_plugins.cli.page.report import Comparison, write_report
 from lcse_plugins.images.gallery import demo_photos
 from lcse_plugins.scorer import LogicScorer
 
-__all__ = ["QUERIES", "demo"]
-
 QUERIES = (
     "a dog and no person",
     "a person and no dog",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -14,23 +13,18 @@ from lcse_plugins.cli.options import (
     json_option,
     load,
     print_json,
-    print_notes,
     progress_bar,
 )
 from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode, ScoringConfig
 
 if TYPE_CHECKING:
-    from lcse_plugins.calibrating.fitting import Objective
     from lcse_plugins.encoders import FloatArray
-
-__all__ = ["calibrate", "encoders"]
 
 BATCH = 32
 
 
-@click.command(epilog="Example: lcse encoders --json")
-@json_option
-def encoders(as_json: bool) -> None:
+@click.command(epilog="Example: lcse encoders")
+def encoders() -> None:
     """List the encoders, what they are, and how to install what they need."""
     from lcse_plugins.encoders.registry import available_encoders
 
@@ -40,10 +34,7 @@ def encoders(as_json: bool) -> None:
         missing = (
             "" if listing.installed else click.style(f'  pip install "lcse-plugins[{listing.extra}]"', fg="yellow")
         )
-        if as_json:
-            print_json(asdict(listing))
-        else:
-            click.echo(f"{listing.name:<{width}}  {listing.summary}{missing}")
+        click.echo(f"{listing.name:<{width}}  {listing.summary}{missing}")
 
 
 @click.command(epilog="Example: lcse calibrate labels.csv --images photos --out calibration.json")
@@ -58,23 +49,8 @@ def encoders(as_json: bool) -> None:
     show_default=True,
     help="The mode that μ and β are fitted for.",
 )
-@click.option(
-    "--objective",
-    type=click.Choice(["pairwise", "retrieval"]),
-    default="retrieval",
-    show_default=True,
-    help="What to make best: the paper's pairwise accuracy, or rankings.",
-)
 @json_option
-def calibrate(
-    labels: Path,
-    images: Path | None,
-    out: Path | None,
-    encoder: str,
-    mode: Mode,
-    objective: Objective,
-    as_json: bool,
-) -> None:
+def calibrate(labels: Path, images: Path | None, out: Path | None, encoder: str, mode: Mode, as_json: bool) -> None:
     """Fit μ, β and the presence curve on LABELS: a CSV with path and labels (a;b;c), COCO's JSON, or JSON lines."""
     import numpy as np
 
@@ -95,20 +71,17 @@ def calibrate(
             similarities,
             labelled.labels,
             encoder_id=model.encoder_id,
-            objective=objective,
+            objective="retrieval",
             config=ScoringConfig(mode=mode),
             progress=progress,
         )
     fitted = fit.calibration
     if out is not None:
         fitted.save(out)
-    for name in fit.at_edge:
-        print_notes(f"{name} lies at the edge of the values tried; more labelled pictures may tell it better")
     if as_json:
-        told = {"objective": objective, "value": fit.accuracy, "per_operator": fit.per_operator}
-        print_json({**fitted.to_json(), **told, "at_edge": list(fit.at_edge)})
+        print_json({**fitted.to_json(), "value": fit.accuracy, "per_operator": fit.per_operator})
         return
-    click.echo(f"{len(labelled)} pictures, {len(labelled.classes)} labels, objective {objective}")
+    click.echo(f"{len(labelled)} pictures, {len(labelled.classes)} labels; how well each operator ranks, of 100:")
     for name, value in {**fit.per_operator, "mean": fit.accuracy}.items():
         click.echo(f"  {name:<8} {100 * value:5.1f}")
     click.secho(f"μ = {fitted.mu:.4f}, β = {fitted.beta:g}", bold=True)

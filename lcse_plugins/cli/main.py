@@ -19,10 +19,8 @@ from lcse_plugins import __version__
 from lcse_plugins.cli.options import printable
 from lcse_plugins.errors import LcseError
 
-__all__ = ["COMMANDS", "cli", "main"]
-
 COMMANDS = {
-    "demo": ("lcse_plugins.cli.demo:demo", "Show it on photographs that come with it."),
+    "demo": ("lcse_plugins.cli.demo:demo", "Try it on the photographs that come with it."),
     "serve": ("lcse_plugins.cli.serve:serve", "Open a page to search a folder with, on this machine only."),
     "search": ("lcse_plugins.cli.search:search", "Rank the pictures of a folder by a query."),
     "index": ("lcse_plugins.cli.search:index", "Encode a folder of pictures, or bring its index up to date."),

@@ -21,25 +21,6 @@ if TYPE_CHECKING:
     from lcse_plugins.scorer import LogicScorer
     from lcse_plugins.scoring.results import Ranked
 
-__all__ = [
-    "QueryCommand",
-    "build",
-    "encoder_option",
-    "file_to_write",
-    "json_option",
-    "load",
-    "make_scorer",
-    "open_pictures",
-    "pictures",
-    "print_json",
-    "print_notes",
-    "print_report",
-    "printable",
-    "progress_bar",
-    "reason_in_colour",
-    "scoring_options",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one value a line.")
@@ -147,8 +128,7 @@ def open_pictures(folders: Sequence[Path], encoder: Encoder) -> ImageIndex:
 
 def print_json(value: object) -> None:
     """Print a value as a line of JSON, with escapes where the output may lack letters."""
-    unicode = (sys.stdout.encoding or "").lower() == "utf-8" if sys.stdout else False  # there may be no output at all
-    click.echo(json.dumps(value, ensure_ascii=not unicode))
+    click.echo(json.dumps(value, ensure_ascii=(sys.stdout.encoding or "").lower() != "utf-8"))
 
 
 def printable(name: object) -> str:

@@ -8,8 +8,6 @@ from lcse_plugins.cli.options import QueryCommand, json_option, print_json, prin
 from lcse_plugins.parsing.grammar import parse as grammar
 from lcse_plugins.query import canonical, draw
 
-__all__ = ["parse"]
-
 
 @click.command(cls=QueryCommand, epilog="Example: lcse parse 'an umbrella and no person, or a raincoat'")
 @click.argument("query")
@@ -22,8 +20,6 @@ def parse(query: str, as_json: bool) -> None:
         return
     click.echo("\n".join(map(printable, draw(canonical(reading.query)).split("\n"))))
     if not reading.constrained:
-        click.secho("no logic in it: ranked by plain similarity", dim=True)
+        click.secho(f"{'no logic in it: ' if reading.sure else ''}ranked by plain similarity", dim=True)
     for note in reading.notes:
         click.secho(f"note: {printable(note)}", fg="yellow")
-    if not reading.sure:
-        click.secho("not sure of this reading", fg="yellow")

@@ -31,8 +31,6 @@ from lcse_plugins.retrieval.sources import rank_pool
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.results import Ranking
 
-__all__ = ["explain", "index", "search"]
-
 
 @click.command(epilog="Example: lcse index ~/Pictures --out pictures.lcse")
 @click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -67,10 +65,10 @@ def index(folders: tuple[Path, ...], out: Path | None, encoder: str, tiles: str 
 @click.argument("folders", metavar="FOLDER...", nargs=-1, type=click.Path(path_type=Path))
 @click.argument("query")
 @click.option("-k", "limit", type=click.IntRange(1), help="How many pictures; by default 10, with --paths all.")
-@click.option("--min-truth", type=click.FloatRange(0, 1), help="Leave out pictures for which the query holds less.")
+@click.option("--min-truth", type=click.FloatRange(0, 1), help="Leave out pictures that satisfy the query less.")
 @click.option("--since", metavar="DATE", help="Only pictures taken from then on, such as 2024 or 2024-05-01.")
 @click.option("--until", metavar="DATE", help="Only pictures taken up to then.")
-@click.option("--paths", is_flag=True, help="Print the paths of what satisfies the query, one a line, to be piped.")
+@click.option("--paths", is_flag=True, help="Print only the paths of what satisfies the query, one a line.")
 @file_to_write("--html", metavar="FILE", help="Write the page with this answer inside.")
 @scoring_options
 @json_option

@@ -22,8 +22,6 @@ from lcse_plugins.images.gallery import demo_photos
 from lcse_plugins.index import ImageIndex, cache_place, is_index
 from lcse_plugins.scorer import LogicScorer
 
-__all__ = ["serve"]
-
 HOST = "127.0.0.1"
 PORT = 8765
 EXAMPLES = ["a dog and no person", "a kitchen without people", "a bus or a train", "neither a person nor an animal"]
@@ -34,9 +32,9 @@ EXAMPLES = ["a dog and no person", "a kitchen without people", "a bus or a train
 @click.option("--qdrant", metavar="URL", help="Search a Qdrant server instead, such as http://localhost:6333.")
 @click.option("--collection", metavar="NAME", help="The collection of that server.")
 @click.option("--vector", metavar="NAME", help="Its vectors, where it names them.")
-@click.option("--pictures", type=click.Path(path_type=Path), help="The folder its pictures must lie in.")
+@click.option("--pictures", type=click.Path(path_type=Path), help="Read its pictures from this folder only.")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"By default {PORT}, or any that is free.")
-@click.option("--open/--no-open", "browse", default=None, help="Open the page in a browser; by default at a terminal.")
+@click.option("--open/--no-open", "browse", default=None, help="Open it in a browser; by default if run at a terminal.")
 @scoring_options
 def serve(
     folders: tuple[Path, ...],

@@ -103,7 +103,7 @@ def read_english(text: str, start: int, end: int) -> Reading:
     items = tag_cues(words, lex, notes)
     terms = settle(items, lex, notes)
     query = build(terms, leaves, notes)
-    if not notes.idiom:
+    if not (notes.idiom or notes.signs):
         _check_unread(terms, lex, notes)
     match query:
         case Not(Concept(said)) if said.count(" ") > 1:  # "no country for old men", "no people on the beach"

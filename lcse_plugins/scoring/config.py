@@ -9,11 +9,10 @@ from typing import Literal, get_args
 from lcse_plugins.errors import InvalidOption
 from lcse_plugins.scoring.arguments import check_choice
 
-__all__ = ["DEFAULT_CONFIG", "DEFAULT_TEMPLATES", "Aggregator", "HolisticText", "Mode", "ScoringConfig"]
+__all__ = ["DEFAULT_CONFIG", "DEFAULT_TEMPLATES", "Aggregator", "Mode", "ScoringConfig"]
 
 Mode = Literal["anchored", "lcse", "factored", "routed", "holistic"]
 Aggregator = Literal["minmax", "power", "probabilistic"]
-HolisticText = Literal["query", "affirmative", "canonical"]
 
 DEFAULT_TEMPLATES = ("a {}", "a photo of a {}", "an image of a {}", "a {} in the image")
 """The paper's prompt ensemble for one concept."""
@@ -35,8 +34,6 @@ class ScoringConfig:
             takes the mode's own: `minmax` for `anchored`, `power` for the others.
         gamma_and: exponent of the power mean for AND; -1, the harmonic mean, lets one weak concept pull down.
         gamma_or: exponent for OR; 10 is close to the maximum yet still smooth.
-        holistic: the text that gives the ordinary similarity: the `query` as written (the paper's), its
-            `affirmative` part, or its `canonical` form (equivalent queries then score the same).
         templates: prompts averaged into one concept vector; each holds one `{}`.
     """
 
@@ -44,7 +41,6 @@ class ScoringConfig:
     aggregator: Aggregator | None = None
     gamma_and: float = -1.0
     gamma_or: float = 10.0
-    holistic: HolisticText = "query"
     templates: tuple[str, ...] = DEFAULT_TEMPLATES
 
     def __post_init__(self) -> None:
@@ -52,7 +48,6 @@ class ScoringConfig:
         if self.aggregator is None:
             object.__setattr__(self, "aggregator", _own_aggregator(self.mode))
         check_choice("aggregator", self.aggregator, get_args(Aggregator))
-        check_choice("holistic", self.holistic, get_args(HolisticText))
         for name in ("gamma_and", "gamma_or"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not (abs(value) <= LARGEST_EXPONENT or math.isinf(value)):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,10 @@ import pytest
 
 from lcse_plugins import Calibration, ScoringConfig, fit_calibration
 from lcse_plugins.calibrating.fitting import fit_presence
-from lcse_plugins.calibrating.operator_tests import draw_pairs
+from lcse_plugins.calibrating.unlabelled import COMMON_THINGS, estimate_calibration, spread_calibration
 from lcse_plugins.errors import CalibrationError, CalibrationMismatch, InvalidOption
 from lcse_plugins.scoring.calibration import PresenceCurve
+from lcse_plugins.testing import ToyEncoder
 
 LCSE = ScoringConfig(mode="lcse")
 
@@ -32,7 +31,7 @@ def test_recovers_a_planted_threshold_from_50_images(mu: float, seed: int, objec
     assert fit.calibration.mu == pytest.approx(mu, abs=0.01)
     assert fit.accuracy > 0.95
     assert set(fit.per_operator) == {"NOT", "AND", "OR", "BUT-NOT", "NEITHER"}
-    assert fit.table.shape == (len(fit.mus), len(fit.betas))
+    assert fit.table.shape == (len(fit.mus), 2)
 
 
 @pytest.mark.parametrize("seed", [0, 2])
@@ -47,17 +46,6 @@ def test_a_retrieval_fit_answers_questions_too(seed: int) -> None:
     accuracies = [fitted(mus=[c.mu], betas=[c.beta]).accuracy for c in (bare.calibration, fit.calibration)]
     assert accuracies[0] < 0.65
     assert accuracies[1] > fitted(betas=(10.0,)).accuracy - 0.05
-
-
-def test_a_choice_at_the_edge_of_the_grid_is_known() -> None:
-    similarities, labels = planted(0.2, 0)
-
-    def edge(*mus: float, betas: Sequence[float] = (30.0,)) -> tuple[str, ...]:
-        return fit_calibration(similarities, labels, mus=mus, betas=betas).at_edge
-
-    assert edge(0.1, 0.2, 0.3) == edge(0.2) == ()
-    assert edge(0.2, 0.3, 0.4) == edge(0.2, 0.1, 0.0) == ("μ",)
-    assert edge(0.1, 0.2, 0.3, betas=(20.0, 20.0)) == ()  # as good as its neighbour
 
 
 @pytest.mark.parametrize(
@@ -83,14 +71,6 @@ def test_unusable_labels_are_refused(similarities: Any, labels: Any, message: st
 def test_bad_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption):
         fit_calibration(*planted(0.2, 0), **options)
-
-
-def test_same_seed_same_pairs() -> None:
-    every = sorted(itertools.permutations(range(9), 2))
-    assert sorted(map(tuple, draw_pairs(9, 500, seed=0).tolist())) == every
-    some = draw_pairs(9, 20, seed=3).tolist()
-    assert some == draw_pairs(9, 20, seed=3).tolist()
-    assert len(set(map(tuple, some)) & set(every)) == 20
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
@@ -127,16 +107,11 @@ def test_bad_files_are_refused(tmp_path: Path, content: str) -> None:
         Calibration.load(tmp_path / "missing.json")
 
 
-def test_of_thresholds_that_serve_alike_the_middle_one_is_taken() -> None:
+def test_of_values_that_serve_alike_the_middle_one_is_taken() -> None:
     labels = np.random.default_rng(0).random((40, 4)) < 0.5
     fit = fit_calibration(np.where(labels, 0.9, 0.1), labels, mus=np.linspace(0.2, 0.8, 7).tolist(), config=LCSE)
-    assert fit.accuracy == 1.0
-    assert fit.calibration.mu == pytest.approx(0.5)
-
-
-def test_where_beta_has_no_part_the_middle_of_the_grid_is_taken() -> None:
-    similarities, labels = planted(0.2, 0)
-    fit = fit_calibration(similarities, labels, betas=(5.0, 10.0, 20.0, 40.0, 80.0))
+    assert (fit.accuracy, fit.calibration.mu) == pytest.approx((1.0, 0.5))
+    fit = fit_calibration(*planted(0.2, 0), betas=(5.0, 10.0, 20.0, 40.0, 80.0))  # in which β has no part
     assert fit.calibration.beta == 20.0
     assert fit.calibration.mu == pytest.approx(0.2, abs=0.02)
 
@@ -177,3 +152,47 @@ def test_anchored_scores_hear_what_is_affirmed_alone() -> None:
         similarities, [[1, 0], [0, 1], [1, 1]], objective="retrieval", config=config, mus=[0.5], betas=[20.0]
     )
     assert fit.per_operator["BUT-NOT"] == 1.0
+
+
+# without labels
+
+
+def synthetic(*, presence: float = 0.05, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Similarities of an encoder like CLIP: 0.19 ± 0.02 where a thing is absent, 0.27 ± 0.025 where it is present."""
+    rng = np.random.default_rng(seed)
+    labels = rng.random((600, 20)) < presence
+    return np.where(labels, rng.normal(0.27, 0.025, labels.shape), rng.normal(0.19, 0.02, labels.shape)), labels
+
+
+@pytest.mark.parametrize("presence", [0.02, 0.05, 0.1])
+def test_without_labels_it_comes_near_the_labelled_accuracy(presence: float) -> None:
+    similarities, labels = synthetic(presence=presence)
+    free = spread_calibration(similarities)
+    best = fit_calibration(similarities, labels, max_pairs=20)
+    reached = fit_calibration(similarities, labels, max_pairs=20, mus=[free.mu], betas=[free.beta])
+    assert 0.2 < free.mu < 0.24
+    assert 30 < free.beta < 60
+    assert reached.accuracy > best.accuracy - 0.06
+
+
+def test_without_labels_it_follows_shift_and_scale() -> None:
+    similarities, _ = synthetic()
+    base, moved = spread_calibration(similarities), spread_calibration(3.0 * similarities - 0.5)
+    assert moved.mu == pytest.approx(3.0 * base.mu - 0.5)
+    assert moved.beta == pytest.approx(base.beta / 3.0)
+
+
+def test_too_little_to_go_by_is_refused() -> None:
+    encoder = ToyEncoder()
+    with pytest.raises(CalibrationError, match="too few"):
+        estimate_calibration(encoder, encoder.encode_images(["dog.jpg"] * 10))
+    with pytest.raises(CalibrationError, match="tell nothing apart"):
+        spread_calibration(np.full((5, 5), 0.2))
+    with pytest.raises(CalibrationError):
+        spread_calibration(np.array([[0.1, np.nan]]))
+    with pytest.raises(CalibrationError, match="no similarities"):
+        spread_calibration([])
+    with pytest.raises(CalibrationError, match="not the encoder's"):
+        estimate_calibration(encoder, np.ones((60, 3), dtype=np.float32))
+    names = [f"{COMMON_THINGS[i % len(COMMON_THINGS)]} scenery{i}.jpg" for i in range(120)]
+    assert estimate_calibration(encoder, encoder.encode_images(names)).encoder_id == encoder.encoder_id

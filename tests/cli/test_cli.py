@@ -78,6 +78,7 @@ def test_parse_shows_the_reading() -> None:
     assert "no logic" in run("parse", "a dog chasing a cat").output
     assert "contradiction" in run("parse", "a dog and no dog").output
     assert run("parse", "--", "-dog").output
+    assert run("parse", "a dog with or without a man").output.count("note: doubtful") == 1
     data = run_json("parse", "NOT (umbrella OR person)")
     assert [child["op"] for child in data["tree"]["children"]] == ["not", "not"]
     assert (data["constrained"], data["sure"], data["notes"]) == (True, True, [])
@@ -150,10 +151,10 @@ def test_search_reads_well(index: Path) -> None:
 
 
 def test_search_says_that_nothing_satisfies(index: Path) -> None:
-    for query in ("a kangaroo", "a helicopter and no people"):
-        assert "Nothing here satisfies this; these are the nearest." in run("search", index, query).stdout
-        assert run("search", index, query, "--paths").stdout == ""
-        assert run_json("search", index, query)["satisfied"] == 0
+    query = "a helicopter and no people"
+    assert "Nothing here satisfies this; these are the nearest." in run("search", index, query).stdout
+    assert run("search", index, query, "--paths").stdout == ""
+    assert run_json("search", index, query)["satisfied"] == 0
 
 
 def test_search_obeys_the_query(index: Path) -> None:
@@ -163,10 +164,10 @@ def test_search_obeys_the_query(index: Path) -> None:
     assert [len(logical["results"]), logical["satisfied"], logical["sure"]] == [3, 3, True]
     best = logical["results"][0]
     assert Path(best["path"]).is_file()
-    assert [(e["concept"], e["negated"]) for e in best["evidence"]] == [("dog", False), ("person", True)]
-    for item in best["evidence"]:
-        assert 0 <= item["presence"] <= 1
-        assert item["word"] in ("clear", "not seen")
+    assert [(e["concept"], e["negated"], e["word"]) for e in best["evidence"]] == [
+        ("dog", False, "clear"),
+        ("person", True, "not seen"),
+    ]
 
 
 def test_min_truth_and_dates_leave_out(index: Path) -> None:
@@ -182,9 +183,7 @@ def test_the_page_is_written_without_a_picture_that_is_gone(photos: Path, tmp_pa
     (photos / "horses.jpg").unlink()
     said = run("search", tmp_path / "i", "a horse", "--html", tmp_path / "r.html").stderr
     assert "note: 1 picture could not be shown" in said
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert 'id="report"' in page
-    assert "dog-in-armchair.jpg" in page
+    assert "dog-in-armchair.jpg" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
 def test_explain_shows_the_arithmetic(index: Path) -> None:
@@ -237,21 +236,15 @@ def test_serve_opens_a_page_on_this_machine(photos: Path) -> None:
 
 
 def test_calibrate_fits_and_saves(tmp_path: Path, index: Path) -> None:
-    shown = {
-        "cat-in-sink": "cat",
-        "cat-on-laptop": "cat;laptop",
-        "dog-in-armchair": "dog",
-        "skier-with-dog": "dog;person",
-        "tennis-player": "person",
-        "laptop-on-desk": "laptop",
-    }
     labels = tmp_path / "labels.csv"
-    lines = ["path,labels", *(f"{name}.jpg,{labels}" for name, labels in shown.items())]
-    labels.write_text("\n".join(lines), encoding="utf-8")
+    labels.write_text(
+        "path,labels\ncat-in-sink.jpg,cat\ncat-on-laptop.jpg,cat;laptop\ndog-in-armchair.jpg,dog\n"
+        "skier-with-dog.jpg,dog;person\ntennis-player.jpg,person\nlaptop-on-desk.jpg,laptop\n"
+    )
     data = run_json("calibrate", labels, "--images", PHOTOS, "--out", tmp_path / "c.json")
     assert {"mu", "beta", "encoder_id", "presence", "per_operator"} <= set(data)
     run("search", index, "no cat", "--calibration", tmp_path / "c.json")
-    said = run("calibrate", labels, "--images", PHOTOS, "--objective", "pairwise", "--out", tmp_path / "p.json").output
+    said = run("calibrate", labels, "--images", PHOTOS, "--out", tmp_path / "p.json").output
     assert "NEITHER" in said
     assert "presence" in said
     assert f"wrote {tmp_path / 'p.json'}" in said
@@ -259,7 +252,6 @@ def test_calibrate_fits_and_saves(tmp_path: Path, index: Path) -> None:
 
 def test_encoders_are_listed() -> None:
     assert run("encoders").output.startswith("starter")
-    assert json.loads(run("encoders", "--json").stdout.splitlines()[0])["name"] == "starter"
 
 
 # mistakes
@@ -272,9 +264,7 @@ def test_encoders_are_listed() -> None:
         (["index", "empty", "--out", "i"], "empty"),
         (["search", "no-such-folder", "a cat"], "no such folder"),
         (["search", "no-such-folder", "(a cat AND"], "^"),
-        (["parse", "(a cat AND"], "^"),
         (["parse", ""], "blank"),
-        (["demo", "--photos", "empty"], "empty"),
         (["demo", "--photos", "broken"], "notes.jpg"),
         (["search", "INDEX", "no cat", "--encoder", "starte"], "starter"),
         (["search", "INDEX", "no cat", "--since", "24"], "a date is written as 2024"),
@@ -283,7 +273,6 @@ def test_encoders_are_listed() -> None:
         (["index", "binary", "--out", "i"], "it is a file; give its folder"),
         (["index", "PHOTOS", "--out", "binary"], "is a file; give the index a folder of its own"),
         (["search", "INDEX", "no cat", "--calibration", "half.json"], "it has no 'beta'"),
-        (["search", "INDEX", "no cat", "--calibration", "missing.json"], "calibration"),
         (["calibrate", "labels.csv"], "--images"),
         (["search", "INDEX", "no cat", "--html", "nodir/r.html"], "no folder nodir"),
         (["serve", "--qdrant", "http://127.0.0.1:9", "--collection", "c"], "answer"),
@@ -318,15 +307,12 @@ def _refused(address: tuple[str, int]) -> None:
         (["serach"], "did you mean `lcse search`?"),
         (["frobnicate"], "`lcse --help` lists them all"),
         (["search", "i", "q", "--mod", "lcse"], "--mode"),
-        (["search", "i", "q", "--mode", "magic"], "lcse"),
         (["search", "i"], "give a FOLDER, then a QUERY"),
-        (["search", "i", "q", "-k", "0"], "-k"),
         (["search", "i", "-dog"], "after --"),
         (["search", "i", "a", "dog", "and", "no", "person"], "if it is part of the query, use quotes"),
         (["search", "a dog", "INDEX"], "FOLDER comes first, then QUERY"),
         (["explain", "i", "a", "dog", "dog.jpg"], "put the query in quotes"),
         (["calibrate", "labels.csv", "--mode", "holistic"], "--mode"),
-        (["parse"], "QUERY"),
         (["serve", "--qdrant", "http://localhost"], "--collection"),
         (["serve", "photos", "--qdrant", "http://localhost", "--collection", "c"], "--qdrant"),
     ],
@@ -358,42 +344,29 @@ def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize("arguments", [("parse", "a dog and no dog"), ("search", "nowhere", "(a cat AND")])
-def test_no_color_is_obeyed(arguments: tuple[str, ...]) -> None:
-    assert "\x1b" in on_terminal(*arguments, no_color="")
-    assert "\x1b" not in on_terminal(*arguments, no_color="1")
+def test_no_color_is_obeyed() -> None:
+    def coloured(no_color: str) -> bool:
+        ours, theirs = os.openpty()
+        environment = {**os.environ, "NO_COLOR": no_color}
+        subprocess.run([*MAIN, "parse", "a dog and no dog"], stdout=theirs, env=environment, check=False)
+        os.close(theirs)
+        with open(ours, "rb", buffering=0) as terminal:
+            return b"\x1b" in terminal.read(65_536)
+
+    assert coloured("")
+    assert not coloured("1")
 
 
-def on_terminal(*arguments: str, no_color: str) -> str:
-    ours, theirs = os.openpty()
-    environment = {**os.environ, "NO_COLOR": no_color}
-    subprocess.run([*MAIN, *arguments], stdout=theirs, stderr=theirs, env=environment, check=False)
-    os.close(theirs)
-    with open(ours, "rb", buffering=0) as terminal:
-        return terminal.read(65_536).decode()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_errors_reach_the_shell_as_one_message() -> None:
+    for arguments, error in (
         (("search", "nowhere", "a cat"), "nowhere: cannot be listed (there is no such folder)\n"),
         (("demo", "--html", "/dev/full"), "error: No space left on device\n"),
-    ],
-)
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_errors_reach_the_shell_as_one_message(arguments: tuple[str, ...], error: str) -> None:
-    done = shell(*arguments)
-    assert done.returncode == 1
-    assert "error: " in done.stderr
-    assert done.stderr.endswith(error)
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that closes outputs")
-def test_an_output_that_is_closed_is_no_fault(index: Path) -> None:
-    command = [*MAIN, "search", str(index), "no cat", "--json"]
-    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    ):
+        done = shell(*arguments)
+        assert done.returncode == 1
+        assert done.stderr.count("error: ") == 1
+        assert done.stderr.endswith(error)
 
 
 def test_letters_the_output_lacks_are_replaced() -> None:
@@ -401,14 +374,3 @@ def test_letters_the_output_lacks_are_replaced() -> None:
     for encoding in ("utf-8", "cp1252"):
         done = shell("parse", "--json", "no 猫", encoding=encoding)
         assert json.loads(done.stdout)["query"] == "no 猫", done.stderr
-
-
-def test_parsing_starts_without_the_heavy_parts() -> None:
-    script = (
-        "import sys; sys.argv = ['lcse', 'parse', 'a cat']\n"
-        "from lcse_plugins.cli.main import cli\n"
-        "cli(standalone_mode=False)\n"
-        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
-    )
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"numpy", "rich", "PIL", "onnxruntime", "tokenizers", "pydantic", "starlette"} & set(loaded)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -52,13 +54,10 @@ def test_without_logic_nothing_changes() -> None:
 
 def test_tiles_cover_the_picture() -> None:
     class Mean(ToyEncoder):
-        """Sees the mean colour and the size of what it is shown."""
+        """Sees the mean colour of what it is shown."""
 
-        def encode_images(self, images: object, *, batch_size: int | None = None) -> FloatArray:
-            rows = []
-            for image in images:  # type: ignore[attr-defined]
-                assert image.size == (60, 30)
-                rows.append([*np.asarray(image, dtype=float).mean(axis=(0, 1)) + 1.0])
+        def encode_images(self, images: Any, *, batch_size: int | None = None) -> FloatArray:
+            rows = [np.asarray(image, dtype=float).mean(axis=(0, 1)) + 1.0 for image in images]
             return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
 
     picture = Image.new("RGB", (100, 50), (0, 0, 0))

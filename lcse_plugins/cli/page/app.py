@@ -41,8 +41,6 @@ try:
 except ImportError as error:
     raise MissingExtra("the page", "web", "starlette and uvicorn") from error
 
-__all__ = ["PageState", "make_app"]
-
 MOST_RESULTS = 1000
 LARGEST_DROP = 32 * 1024 * 1024
 LARGEST_QUESTION = 256 * 1024

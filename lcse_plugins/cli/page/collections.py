@@ -23,8 +23,6 @@ from lcse_plugins.scoring.results import Candidate, Ranking
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
 
-__all__ = ["Collection", "FolderCollection", "QdrantCollection", "nearer"]
-
 DEEP = 500
 """Results that a wish re-ranks."""
 

@@ -22,8 +22,6 @@ from lcse_plugins.images.thumbnails import jpeg_thumbnail
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Ranking
 
-__all__ = ["Comparison", "write_report"]
-
 THUMBNAIL_SIDE = 384
 
 

@@ -94,7 +94,7 @@ class LLMQueryParser(ABC):
         """
         alternatives = decode(reply)
         if reasons := objections(text, alternatives):
-            raise ParserOutputError("; ".join(reasons), reply=str(reply))
+            raise ParserOutputError("; ".join(reasons))
         query = tree_of(alternatives)
         return Parse(
             text=text,
