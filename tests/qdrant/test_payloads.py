@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
+from langchain_lcse import LcseEmbeddings
 from langchain_qdrant import QdrantVectorStore as LangChainStore
 from llama_index.core.schema import BaseNode, ImageNode, TextNode
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
@@ -22,20 +22,11 @@ QUERY = "umbrella and no person"
 WANTED = ["umbrella", "umbrella bench"]
 
 
-class Named(Embeddings):
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        rows: list[list[float]] = ENCODER.encode_images(texts).tolist()
-        return rows
-
-    def embed_query(self, text: str) -> list[float]:
-        return self.embed_documents([text])[0]
-
-
 def test_langchain_collection() -> None:
     client = QdrantClient(":memory:")
     params = models.VectorParams(size=ENCODER.dimension, distance=models.Distance.COSINE)
     client.create_collection("photos", vectors_config=params)
-    store = LangChainStore(client, "photos", Named())
+    store = LangChainStore(client, "photos", LcseEmbeddings(ENCODER))
     store.add_documents([Document(page_content=name, metadata={"place": i}) for i, name in enumerate(NAMES)])
     hits = LogicSearch(client, "photos", LogicScorer(ENCODER)).query(QUERY, limit=2)
     read = [read_langchain_payload(point.payload) for point in hits]
