@@ -27,8 +27,9 @@ __all__ = ["Part", "Way", "ways_of"]
 MOST_PARTS = 24
 """Parts of all ways together; a query with more is scored in the client."""
 
-LEANING = 0.25
-"""How far what is unwanted leans towards each thing that is wanted when they share a text; found by trial."""
+LEANING, LEANING_TO_ONE = 0.25, 0.125
+"""How far what is unwanted leans towards each thing that is wanted, or the only one, when they share a text; found by
+trial."""
 
 _Leaf: TypeAlias = tuple[str, bool]
 
@@ -74,7 +75,8 @@ class Way:
         rows, negated = np.stack([part.vector for part in self.parts]), np.array([part.negated for part in self.parts])
         if negated.any() and not negated.all():
             wanted = rows[~negated]
-            rows = rows + np.outer(negated, LEANING * wanted.sum(axis=0) if self.anchored else wanted.mean(axis=0))
+            leaning = LEANING if len(wanted) > 1 else LEANING_TO_ONE
+            rows = rows + np.outer(negated, leaning * wanted.sum(axis=0) if self.anchored else wanted.mean(axis=0))
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.asarray(rows / np.maximum(lengths, np.finfo(np.float64).tiny))
 
