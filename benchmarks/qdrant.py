@@ -13,14 +13,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import urlparse
 
 import numpy as np
 from qdrant_client import QdrantClient, models
@@ -32,7 +29,7 @@ from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.images.scan import walk_images
 from lcse_plugins.query import describe
 from lcse_plugins.scoring.encoded import EncodedQuery
-from tests.qdrant.server import Node, running
+from tests.qdrant.server import Node, named_or_own
 
 COLLECTION = "lcse-bench"
 LIMIT, LARGE = 10, 500
@@ -79,7 +76,7 @@ def main() -> None:
     options = parser.parse_args()
     written = options.out.with_suffix(".json")
     before = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
-    with _server() as node:
+    with named_or_own() as node:
         if options.million:
             result = {**before, "million": run(node, options.images, 1_000_000, 256, 10, once=True)}
         elif options.operator:
@@ -235,16 +232,6 @@ def _rate(call: Callable[[Asked], object], mixed: Sequence[Asked]) -> float:
         return done / (time.monotonic() - started)
 
 
-@contextmanager
-def _server() -> Iterator[Node]:
-    if named := os.environ.get("QDRANT_URL"):
-        place = urlparse(named)
-        yield Node(place.port or 6333, int(os.environ.get("QDRANT_GRPC_PORT", "6334")), host=place.hostname or "")
-    else:
-        with running() as (node,):
-            yield node
-
-
 def table(result: dict[str, Any]) -> str:
     """The results as Markdown."""
     wires = list(dict.fromkeys(row["wire"] for row in result["rows"]))
@@ -270,7 +257,7 @@ def table(result: dict[str, Any]) -> str:
                     "| " + " | ".join([f"{wire}, {kind}", *(f"{rate:g}" for rate in counted), f"{share}"]) + " |"
                 )
     if "million" in result:
-        lines += ["", table(result["million"])]
+        lines += ["", table(result["million"]).rstrip()]
     return "\n".join(lines) + "\n"
 
 
