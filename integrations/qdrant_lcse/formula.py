@@ -118,7 +118,10 @@ def _combined(group: Group, children: Sequence[list[frozenset[_Leaf]] | None]) -
 
 
 def _without_supersets(forms: Sequence[frozenset[_Leaf]]) -> list[frozenset[_Leaf]]:
-    """The forms that no other one implies: more parts never score higher."""
+    """The forms that no other one implies: more parts never score higher.
+
+    So no way of one part shares it with another way: such a part is searched by itself, others only among candidates.
+    """
     distinct = list(dict.fromkeys(forms))
     return [form for form in distinct if not any(other < form for other in distinct)]
 

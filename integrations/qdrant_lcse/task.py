@@ -22,7 +22,7 @@ from qdrant_client.http.models import QueryResponse
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.retrieval.plan import Bound
+from lcse_plugins.retrieval.plan import ROUNDING, Bound
 from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.retrieval.sources import rank_pool
 from lcse_plugins.scoring.encoded import EncodedQuery
@@ -52,9 +52,6 @@ ONE_TRIP = 100
 
 WHOLE = 5_000
 """Points of a collection in local mode that is read whole."""
-
-ROUNDING = 1e-5
-"""What float32 may add to a similarity; a proof must hold by more than this."""
 
 
 class _Search(NamedTuple):
@@ -97,7 +94,9 @@ class QueryTask:
         self._notes: dict[str, None] = {}
         self._ways = ways_of(encoded) or ()
         self._execution = self._choose(execution)
-        self._exact = options.exact and self._may_scan()
+        self._exact = options.exact and (local or schema.strict.exact)
+        if options.exact and not self._exact:
+            self._note("strict mode allows no exact search: nothing is proved, and some of the best may be missing")
         self._growth = 1
         self._start = 0 if options.min_truth or self._execution == "client" else options.offset
         self._want = options.end - self._start
@@ -116,12 +115,6 @@ class QueryTask:
         if asked == "client" or not self._ways or (asked == "auto" and self._local):
             return "client"
         return "formula"
-
-    def _may_scan(self) -> bool:
-        if self._local or self._schema.strict.exact:
-            return True
-        self._note("strict mode allows no exact search: nothing is proved, and some of the best may be missing")
-        return False
 
     # Requests
 

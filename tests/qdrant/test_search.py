@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
-from qdrant_lcse import AsyncLogicSearch, LogicSearch
+from qdrant_lcse import AsyncLogicSearch, LogicSearch, read_langchain_payload, read_llama_index_payload
 
 from lcse_plugins import Concept, LogicScorer, ScoringConfig
-from lcse_plugins.errors import CollectionError, InvalidOption, QueryError
+from lcse_plugins.errors import CollectionError, InvalidCandidate, InvalidOption, QueryError
 from tests.qdrant.data import (
     BUT_NOT,
     ENCODER,
@@ -238,3 +238,15 @@ def test_a_query_with_very_many_ways_is_scored_here(client: QdrantClient) -> Non
     hits = LogicSearch(client, "cosine", SCORER, execution="auto").query(query & ~words[8])
     assert hits.execution == "client"
     assert_top(hits, query & ~words[8], VECTORS)
+
+
+@pytest.mark.parametrize("payload", [None, {}, {"path": "a.jpg"}, {"_node_content": "not json"}, {"_node_content": 3}])
+def test_payloads_of_others_are_refused(payload: dict[str, object] | None) -> None:
+    for read in (read_langchain_payload, read_llama_index_payload):
+        with pytest.raises(InvalidCandidate):
+            read(payload)
+
+
+def test_payloads_of_langchain_may_have_other_keys() -> None:
+    stored = read_langchain_payload({"text": "a dog", "meta": {"x": 1}}, content_key="text", metadata_key="meta")
+    assert (stored.text, stored.metadata) == ("a dog", {"x": 1})
