@@ -1,6 +1,7 @@
 """Logic in a real Qdrant server: what it finds of the true best, and what it costs beside a plain query.
 
     python -m benchmarks.qdrant --images FOLDER            # 100,000 × 512: recall, cost, threads, large limits
+    python -m benchmarks.qdrant --images FOLDER --operator "BUT NOT"  # that one alone, again
     python -m benchmarks.qdrant --images FOLDER --million  # 1,000,000 × 256 instead: recall and cost, beside the former
 
 Starts a server of its own, or uses the one in QDRANT_URL. The vectors are photographs', resampled to size (see
@@ -12,14 +13,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import urlparse
 
 import numpy as np
 from qdrant_client import QdrantClient, models
@@ -31,7 +29,7 @@ from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.images.scan import walk_images
 from lcse_plugins.query import describe
 from lcse_plugins.scoring.encoded import EncodedQuery
-from tests.qdrant.server import Node, running
+from tests.qdrant.server import Node, named_or_own
 
 COLLECTION = "lcse-bench"
 LIMIT, LARGE = 10, 500
@@ -73,13 +71,18 @@ def main() -> None:
     parser.add_argument("--dimension", type=int, default=512)
     parser.add_argument("--queries", type=int, default=20, help="of each operator")
     parser.add_argument("--million", action="store_true", help="load and search 1,000,000 × 256 instead")
+    parser.add_argument("--operator", choices=OPERATORS, help="measure this one alone, and replace its rows")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/qdrant"))
     options = parser.parse_args()
     written = options.out.with_suffix(".json")
     before = json.loads(written.read_text(encoding="utf-8")) if written.exists() else {}
-    with _server() as node:
+    with named_or_own() as node:
         if options.million:
             result = {**before, "million": run(node, options.images, 1_000_000, 256, 10, once=True)}
+        elif options.operator:
+            again = run(node, options.images, options.points, options.dimension, options.queries, only=options.operator)
+            new = {(row["wire"], row["operator"]): row for row in again["rows"]}
+            result = {**before, "rows": [new.get((row["wire"], row["operator"]), row) for row in before["rows"]]}
         else:
             result = run(node, options.images, options.points, options.dimension, options.queries)
             result |= {"million": before["million"]} if "million" in before else {}
@@ -88,8 +91,10 @@ def main() -> None:
     print(table(result))
 
 
-def run(node: Node, images: Path, points: int, dimension: int, queries: int, *, once: bool = False) -> dict[str, Any]:
-    """Fill a collection and ask it; `once` only looks at recall and cost over REST."""
+def run(
+    node: Node, images: Path, points: int, dimension: int, queries: int, *, once: bool = False, only: str | None = None
+) -> dict[str, Any]:
+    """Fill a collection and ask it; `once` only looks at recall and cost over REST, `only` at one operator."""
     rng = np.random.default_rng(0)
     encoder = WidenedEncoder(load_encoder("starter"), dimension, rng)
     vectors = resample(encoder.encode_images(walk_images(images)), points, rng)
@@ -99,10 +104,10 @@ def run(node: Node, images: Path, points: int, dimension: int, queries: int, *, 
     asked = {name: [_asked(make, rng, scorer, pool) for _ in range(queries)] for name, make in OPERATORS.items()}
     result: dict[str, Any] = {"points": points, "dimension": dimension, "queries": queries, **loading, "rows": []}
     for wire, client in itertools.islice(clients.items(), 1 if once else 2):
-        for name, ones in asked.items():
+        for name, ones in asked.items() if only is None else [(only, asked[only])]:
             result["rows"].append({"wire": wire, "operator": name, **_measure(client, encoder, ones, large=not once)})
             print(result["rows"][-1], flush=True)
-    if not once:
+    if not once and only is None:
         result["threads"] = {wire: _throughput(client, encoder, asked) for wire, client in clients.items()}
     for client in clients.values():
         client.close()
@@ -227,16 +232,6 @@ def _rate(call: Callable[[Asked], object], mixed: Sequence[Asked]) -> float:
         return done / (time.monotonic() - started)
 
 
-@contextmanager
-def _server() -> Iterator[Node]:
-    if named := os.environ.get("QDRANT_URL"):
-        place = urlparse(named)
-        yield Node(place.port or 6333, int(os.environ.get("QDRANT_GRPC_PORT", "6334")), host=place.hostname or "")
-    else:
-        with running() as (node,):
-            yield node
-
-
 def table(result: dict[str, Any]) -> str:
     """The results as Markdown."""
     wires = list(dict.fromkeys(row["wire"] for row in result["rows"]))
@@ -262,7 +257,7 @@ def table(result: dict[str, Any]) -> str:
                     "| " + " | ".join([f"{wire}, {kind}", *(f"{rate:g}" for rate in counted), f"{share}"]) + " |"
                 )
     if "million" in result:
-        lines += ["", table(result["million"])]
+        lines += ["", table(result["million"]).rstrip()]
     return "\n".join(lines) + "\n"
 
 

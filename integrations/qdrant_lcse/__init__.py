@@ -1,7 +1,7 @@
 """Boolean image search over Qdrant: `from qdrant_lcse import LogicSearch, AsyncLogicSearch`.
 
-`search` is what users call. A query becomes a `task`, which says what to ask Qdrant and reads the answers; `pieces` and
-`formula` write its score as a formula; `schema` has what a collection stores and allows; `ingest` fills collections.
+`search` is what users call. A query becomes a `task`, which says what to ask Qdrant and reads the answers; `formula`
+writes its score as Qdrant's; `schema` has what a collection stores and allows; `ingest` fills collections.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from collections.abc import Generator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from qdrant_client import AsyncQdrantClient, QdrantClient
-from qdrant_client.common.client_exceptions import QdrantException
-from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
+from qdrant_client.http.exceptions import UnexpectedResponse
 
 from lcse_plugins.errors import CollectionError, LcseError, SearchUnavailable
 from lcse_plugins.hosts.logic_queries import is_refusal
@@ -32,17 +31,10 @@ class Call(NamedTuple):
 
 Steps: TypeAlias = Generator[Call, Any, ResultT]
 
-_GRPC_REFUSALS = frozenset(
-    {
-        "FAILED_PRECONDITION",
-        "INVALID_ARGUMENT",
-        "NOT_FOUND",
-        "OUT_OF_RANGE",
-        "PERMISSION_DENIED",
-        "UNAUTHENTICATED",
-        "UNIMPLEMENTED",
-    }
-)
+_GRPC_REFUSALS = {
+    "FAILED_PRECONDITION", "INVALID_ARGUMENT", "NOT_FOUND", "OUT_OF_RANGE", "PERMISSION_DENIED", "UNAUTHENTICATED",
+    "UNIMPLEMENTED",
+}  # fmt: skip
 """Status codes of gRPC that stand for a wrong request, as 4xx do over REST."""
 
 
@@ -105,9 +97,7 @@ def _meaning(error: Exception) -> tuple[bool, str]:
     if name:
         details = getattr(error, "details", None)
         return name in _GRPC_REFUSALS, f"{name}: {_line(details() if callable(details) else error)}"
-    if isinstance(error, ApiException | QdrantException | OSError):
-        return False, _line(repr(getattr(error, "source", error)))
-    return isinstance(error, ValueError), _line(error)  # local mode raises ValueErrors
+    return isinstance(error, ValueError), _line(str(error) or repr(error))  # local mode raises ValueErrors
 
 
 def _told(content: bytes) -> str:

@@ -169,7 +169,7 @@ class _Ingest:
         self._folder = Path(paths).absolute() if isinstance(paths, str | Path) else None
         if prune and self._folder is None:
             raise InvalidOption("prune=True needs a folder, to tell which points belong to it")
-        self._paths, self._files = paths, _files(paths)
+        self._paths = paths
         self._collection, self._encoder = collection, load_encoder(encoder)
         self._payload, self._batch_size, self._using, self._progress = payload, batch_size, using, progress
         self._create, self._prune = create or NewCollection(), prune
@@ -181,8 +181,9 @@ class _Ingest:
 
     def steps(self) -> Steps[IngestReport]:
         """The calls of the whole run."""
-        started, indexed = time.perf_counter(), 0
-        batches = batched(self._files, self._batch_size)
+        started, indexed, paths = time.perf_counter(), 0, self._paths
+        files = scan_folder(paths) if isinstance(paths, str | Path) else map(Path, paths)
+        batches = batched(files, self._batch_size)
         batch = next(batches, [])  # before anything is made: the folder may be missing
         yield from self._ensure_collection()
         with _bar(self._progress, self._paths) as advance:
@@ -310,10 +311,6 @@ class _Ingest:
         for ids in batched(stale, SCROLLED):
             yield Call("delete", {"points_selector": models.PointIdsList(points=ids), "wait": True, **self._shard})
         return len(stale)
-
-
-def _files(paths: Pictures) -> Iterator[Path | ImageError]:
-    return scan_folder(paths) if isinstance(paths, str | Path) else (Path(path) for path in paths)
 
 
 @contextmanager

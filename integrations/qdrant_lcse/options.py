@@ -92,8 +92,7 @@ class Options:
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        check_count("limit", self.limit)
-        check_limits(None, self.min_truth)
+        check_limits(self.limit, self.min_truth)
         if self.candidates is not None:
             check_count("candidates", self.candidates)
         if not is_whole(self.offset) or self.offset < 0:

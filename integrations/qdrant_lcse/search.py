@@ -24,7 +24,7 @@ from lcse_plugins.encoders.protocol import Encoder
 from lcse_plugins.errors import CollectionError, InvalidOption, SearchUnavailable
 from lcse_plugins.query import Query
 from lcse_plugins.scorer import LogicScorer
-from lcse_plugins.scoring.arguments import check_limits
+from lcse_plugins.scoring.arguments import check_choice, check_limits
 from lcse_plugins.scoring.config import Mode
 from lcse_plugins.scoring.encoded import EncodedQuery
 from qdrant_lcse.calls import Call, Steps, arun, run
@@ -72,10 +72,7 @@ class _LogicSearchBase(Generic[ClientT]):
         vector_name: str | None = None,
         execution: ExecutionChoice = "auto",
     ) -> None:
-        if execution not in get_args(ExecutionChoice):
-            raise InvalidOption(
-                f"unknown execution {execution!r}; choose one of {', '.join(get_args(ExecutionChoice))}"
-            )
+        check_choice("execution", execution, get_args(ExecutionChoice))
         if iscoroutinefunction(getattr(client, "get_collection", None)) != self._awaits:
             face = "LogicSearch" if self._awaits else "AsyncLogicSearch"
             raise InvalidOption(f"{type(self).__name__} does not work with {type(client).__name__}; use {face}")
@@ -93,18 +90,18 @@ class _LogicSearchBase(Generic[ClientT]):
 
     def _steps(self, queries: Sequence[EncodedQuery], options: Options) -> Steps[list[Hits]]:
         """The calls that answer queries; what a collection stores is asked for once in a while."""
-        deadline = _Deadline(options.timeout)
+        started = time.monotonic()
         learnt, schema = self._schemas.get(options.using, (-math.inf, None))
-        if schema is not None and time.monotonic() - learnt < SCHEMA_SECONDS:
+        if schema is not None and started - learnt < SCHEMA_SECONDS:
             try:
-                return (yield from self._search(queries, schema, options, deadline))
+                return (yield from self._search(queries, schema, options, started))
             except CollectionError:  # it may have been made anew
                 self._schemas.pop(options.using, None)
         schema = yield from self._learn(options)
-        return (yield from self._search(queries, schema, options, deadline))
+        return (yield from self._search(queries, schema, options, started))
 
     def _search(
-        self, queries: Sequence[EncodedQuery], schema: VectorSchema, options: Options, deadline: _Deadline
+        self, queries: Sequence[EncodedQuery], schema: VectorSchema, options: Options, started: float
     ) -> Steps[list[Hits]]:
         tasks = [
             QueryTask(encoded, schema, options, execution=self.execution, local=self.in_process) for encoded in queries
@@ -112,7 +109,8 @@ class _LogicSearchBase(Generic[ClientT]):
         while waiting := [task for task in tasks if task.hits is None]:
             asked = [task.requests() for task in waiting]
             arguments = {"requests": list(chain(*asked)), "consistency": options.consistency}
-            answers = iter((yield Call("query_batch_points", {**arguments, "timeout": deadline.left()})))
+            timeout = _seconds_left(options.timeout, started)
+            answers = iter((yield Call("query_batch_points", {**arguments, "timeout": timeout})))
             for task, requests in zip(waiting, asked, strict=True):
                 task.read(list(islice(answers, len(requests))))
         return [task.hits for task in tasks if task.hits is not None]
@@ -176,25 +174,18 @@ class AsyncLogicSearch(_LogicSearchBase[AsyncQdrantClient]):
         return await arun(self.client, self.collection_name, self._steps(encoded, checked))
 
 
-class _Deadline:
-    """When a query has to be answered, if ever."""
+def _seconds_left(timeout: float | None, started: float) -> int | None:
+    """Whole seconds that the next request may take, at least one; None for any number.
 
-    def __init__(self, seconds: float | None) -> None:
-        self._seconds = seconds
-        self._end = None if seconds is None else time.monotonic() + seconds
-
-    def left(self) -> int | None:
-        """Whole seconds that the next request may take, at least one; None for any number.
-
-        Raises:
-            SearchUnavailable: none are left.
-        """
-        if self._end is None:
-            return None
-        seconds = self._end - time.monotonic()
-        if seconds <= 0:
-            raise SearchUnavailable(f"the query took longer than its timeout of {self._seconds:g} seconds")
-        return math.ceil(seconds)
+    Raises:
+        SearchUnavailable: none are left.
+    """
+    if timeout is None:
+        return None
+    left = started + timeout - time.monotonic()
+    if left <= 0:
+        raise SearchUnavailable(f"the query took longer than its timeout of {timeout:g} seconds")
+    return math.ceil(left)
 
 
 def _check_batch(queries: Iterable[str | Query]) -> list[str | Query]:

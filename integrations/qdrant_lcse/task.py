@@ -22,15 +22,14 @@ from qdrant_client.http.models import QueryResponse
 
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.retrieval.plan import Bound
+from lcse_plugins.retrieval.plan import ROUNDING, Bound
 from lcse_plugins.retrieval.pool import VectorPool
 from lcse_plugins.retrieval.sources import rank_pool
 from lcse_plugins.scoring.encoded import EncodedQuery
 from lcse_plugins.scoring.results import Candidate, Ranking
-from qdrant_lcse.formula import distinct_parts, score_formula
+from qdrant_lcse.formula import Part, Way, distinct_parts, score_formula, ways_of
 from qdrant_lcse.hits import Execution, Hits
 from qdrant_lcse.options import Options
-from qdrant_lcse.pieces import Part, Way, ways_of
 from qdrant_lcse.schema import VectorSchema
 
 __all__ = ["ExecutionChoice", "QueryTask"]
@@ -53,9 +52,6 @@ ONE_TRIP = 100
 
 WHOLE = 5_000
 """Points of a collection in local mode that is read whole."""
-
-ROUNDING = 1e-5
-"""What float32 may add to a similarity; a proof must hold by more than this."""
 
 
 class _Search(NamedTuple):
@@ -98,7 +94,9 @@ class QueryTask:
         self._notes: dict[str, None] = {}
         self._ways = ways_of(encoded) or ()
         self._execution = self._choose(execution)
-        self._exact = options.exact and self._may_scan()
+        self._exact = options.exact and (local or schema.strict.exact)
+        if options.exact and not self._exact:
+            self._note("strict mode allows no exact search: nothing is proved, and some of the best may be missing")
         self._growth = 1
         self._start = 0 if options.min_truth or self._execution == "client" else options.offset
         self._want = options.end - self._start
@@ -118,12 +116,6 @@ class QueryTask:
             return "client"
         return "formula"
 
-    def _may_scan(self) -> bool:
-        if self._local or self._schema.strict.exact:
-            return True
-        self._note("strict mode allows no exact search: nothing is proved, and some of the best may be missing")
-        return False
-
     # Requests
 
     def requests(self) -> list[models.QueryRequest]:
@@ -134,18 +126,18 @@ class QueryTask:
         if self._execution == "linear":
             (way,) = self._ways
             query, params = _nearest(way.bound.vector), _rescored(self._params(way.far, self._want))
-            return [self._leaf(query, params, limit=self._want, offset=self._start, payload=True)]
+            return [self._request(query=query, params=params, limit=self._want, offset=self._start, payload=True)]
         if self._execution == "formula" and (self._ids is not None or not self._searches):
             return [self._formula_request()]
         scored = self._execution == "formula"
         payload = not scored and not self._lacks_payload
         return [
-            self._leaf(
-                _nearest(search.rows),
-                self._params(search.far, self._depth, len(search.rows)),
+            self._request(
+                query=_nearest(search.rows),
+                params=self._params(search.far, self._depth, len(search.rows)),
                 limit=self._depth,
                 payload=payload,
-                with_vector=False if scored else None,
+                with_vector=False if scored else self._returned_vectors,
             )
             for search in self._searches
         ]
@@ -163,24 +155,20 @@ class QueryTask:
         return self._request(
             prefetch=prefetches,
             query=score_formula(self._ways, cosine=self._schema.cosine),
+            filter=None,  # each prefetch has its own
             params=self._rescoring,
             limit=self._want,
             offset=self._start,
             payload=True,
         )
 
-    def _leaf(self, query: Any, params: models.SearchParams | None, **arguments: Any) -> models.QueryRequest:
-        return self._request(query=query, params=params, filter=self._options.query_filter, **arguments)
-
-    def _request(
-        self, *, payload: bool, with_vector: bool | list[str] | None = None, **arguments: Any
-    ) -> models.QueryRequest:
+    def _request(self, *, payload: bool, **arguments: Any) -> models.QueryRequest:
+        usual: dict[str, Any] = {"filter": self._options.query_filter, "with_vector": self._returned_vectors}
         return _Request.model_construct(
             using=self._schema.using,
             with_payload=self._options.with_payload if payload else False,
-            with_vector=self._returned_vectors if with_vector is None else with_vector,
             shard_key=self._options.shard_key_selector,
-            **arguments,
+            **{**usual, **arguments},
         )
 
     @property

@@ -25,6 +25,7 @@ OPERATORS: dict[str, Query] = {
     "OR NOT": UMBRELLA | ~PERSON,
     "NESTED": (UMBRELLA & ~PERSON) | (DOG & ~CAR),
     "DEEP": UMBRELLA & (PERSON | DOG) & ~CAR,
+    "SHARED": (UMBRELLA | PERSON) & (UMBRELLA | DOG),
     "PLAIN": Plain((UMBRELLA, DOG)),
 }
 BUT_NOT = OPERATORS["BUT NOT"]

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import pytest
 from qdrant_client import AsyncQdrantClient, QdrantClient
@@ -137,6 +138,17 @@ def running(nodes: int = 1, *, service: str = "") -> Iterator[list[Node]]:
             node.start()
             started.append(node)
         yield started
+
+
+@contextmanager
+def named_or_own() -> Iterator[Node]:
+    """The server that QDRANT_URL names, else one of our own."""
+    if named := os.environ.get("QDRANT_URL"):
+        place = urlparse(named)
+        yield Node(place.port or 6333, int(os.environ.get("QDRANT_GRPC_PORT", "6334")), host=place.hostname or "")
+    else:
+        with running() as (node,):
+            yield node
 
 
 def _free_ports(count: int) -> list[int]:

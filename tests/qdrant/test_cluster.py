@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,10 @@ from PIL import Image
 from qdrant_client import models
 from qdrant_lcse import Hits, LogicSearch, NewCollection, index_images
 
-from lcse_plugins import LogicScorer, VectorPool
-from lcse_plugins.errors import CollectionError, SearchUnavailable
+from lcse_plugins import LogicScorer, Query, VectorPool
+from lcse_plugins.errors import CollectionError, LcseError, SearchUnavailable
 from lcse_plugins.testing import ToyEncoder
-from tests.qdrant.data import BUT_NOT, OPERATORS, SCORER, assert_top, fill, image_vectors, random_trees
+from tests.qdrant.data import BUT_NOT, INT8, OPERATORS, SCORER, assert_top, fill, image_vectors, random_trees
 from tests.qdrant.server import Node
 
 pytestmark = [pytest.mark.qdrant_cluster, pytest.mark.xdist_group("qdrant")]
@@ -61,9 +63,8 @@ def test_shard_keys(cluster: list[Node], tmp_path: Path) -> None:
         pixels = rng.integers(0, 255, (12, 12, 3), dtype=np.uint8)
         (tmp_path / "ab"[place % 2]).mkdir(exist_ok=True)
         Image.fromarray(pixels).save(tmp_path / "ab"[place % 2] / f"{place}.png")
-    create = NewCollection(
-        shards=1, replicas=2, on_disk=True, payload_indexes={"path": models.PayloadSchemaType.KEYWORD}
-    )
+    indexes = {"path": models.PayloadSchemaType.KEYWORD}
+    create = NewCollection(shards=1, replicas=2, on_disk=True, quantization=INT8, payload_indexes=indexes)
     index_images(client, "lcse-keyed", tmp_path / "a", encoder, shard_key="a", create=create, progress=False)
     index_images(client, "lcse-keyed", tmp_path / "b", encoder, shard_key="b", progress=False)
     search = LogicSearch(client, "lcse-keyed", LogicScorer(encoder))
@@ -72,59 +73,48 @@ def test_shard_keys(cluster: list[Node], tmp_path: Path) -> None:
         assert {Path((point.payload or {})["path"]).parent.name for point in hits} == {key}
     assert len(search.query("dog and no cat", shard_key_selector=["a", "b"])) == 6
     info = client.get_collection("lcse-keyed")
-    assert (info.config.params.replication_factor, "path" in info.payload_schema) == (2, True)
+    made: Any = info.config.params
+    assert (made.shard_number, made.replication_factor, made.vectors.on_disk) == (1, 2, True)
+    assert (info.config.quantization_config, list(info.payload_schema)) == (INT8, ["path"])
     client.close()
 
 
 def test_a_node_killed_and_restarted_under_queries(cluster: list[Node], capsys: pytest.CaptureFixture[str]) -> None:
     client, stop = cluster[0].client(timeout=10), threading.Event()
     search = LogicSearch(client, NAME, SCORER)
-    queries = [query for name, query in OPERATORS.items() if name != "PLAIN"]
-    found: list[tuple[float, object]] = []
+    phase, found = "before", list[tuple[str, Query, Hits | LcseError]]()
 
-    def ask(start: int) -> None:
-        turn = start
-        while not stop.is_set():
-            query = queries[turn % len(queries)]
+    def ask() -> None:
+        for query in cycle(OPERATORS[name] for name in OPERATORS if name != "PLAIN"):
+            if stop.is_set():
+                return
             try:
-                answer: object = query, search.query(query, exact=True, timeout=10)
+                answer: Hits | LcseError = search.query(query, exact=True, timeout=10)
             except (SearchUnavailable, CollectionError) as error:
                 answer = error
-            found.append((time.monotonic(), answer))
-            turn += 1
+            found.append((phase, query, answer))
 
-    threads = [threading.Thread(target=ask, args=(start,)) for start in range(3)]
-    begun = time.monotonic()
+    threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
         thread.start()
     time.sleep(3)
-    killed = time.monotonic()
+    phase = "killed"
     cluster[2].kill()
     time.sleep(6)
-    restarted = time.monotonic()
+    phase = "back"
     cluster[2].start()
     time.sleep(6)
     stop.set()
     for thread in threads:
         thread.join()
-    with capsys.disabled():
-        for name, start, end in (
-            ("before", begun, killed),
-            ("killed", killed, restarted),
-            ("back", restarted, time.monotonic()),
-        ):
-            told = [answer for moment, answer in found if start <= moment < end]
-            failed = [str(answer) for answer in told if isinstance(answer, Exception)]
-            print(
-                f"\n{name}: {len(told)} queries in {end - start:.1f} s, {len(failed)} typed errors {failed[:1]}", end=""
-            )
-    right = 0
-    for _, answer in found:
-        if isinstance(answer, tuple):
-            query, hits = answer
-            assert isinstance(hits, Hits)
-            assert_top(hits, query, VECTORS)
-            right += 1
-    assert right > 10
+    answers = [(query, answer) for _, query, answer in found if isinstance(answer, Hits)]
+    for query, hits in answers:
+        assert_top(hits, query, VECTORS)
+    assert len(answers) > 10
     assert_top(search.query(BUT_NOT, exact=True), BUT_NOT, VECTORS)
     client.close()
+    with capsys.disabled():
+        for name in ("before", "killed", "back"):
+            told = [answer for when, _, answer in found if when == name]
+            failed = [str(answer) for answer in told if not isinstance(answer, Hits)]
+            print(f"\n{name}: {len(told)} queries, {len(failed)} typed errors {failed[:1]}", end="")
