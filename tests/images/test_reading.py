@@ -211,6 +211,18 @@ def with_exif(data: bytes) -> bytes:
     return png[:place] + chunk + png[place:]
 
 
+def test_thousands_of_damaged_tags_print_nothing(tmp_path: Path) -> None:
+    tags = b"".join(struct.pack("<HHII", tag, 4, 10**6, 10**6) for tag in range(1000, 3000))
+    (tmp_path / "tags.png").write_bytes(with_exif(b"II*\0" + struct.pack("<IH", 8, 2000) + tags + b"\0" * 4))
+    code = """
+        import io, sys
+        from lcse_plugins.images.reading import load_image
+        sys.stderr = io.StringIO()
+        print(load_image(sys.argv[1]).size, repr(sys.stderr.getvalue()[:300]))
+    """
+    assert run_python(code, tmp_path / "tags.png") == "(40, 30) ''\n"
+
+
 def many_scans(count: int) -> bytes:
     """A progressive JPEG that repeats its last scan."""
     data = encoded(picture(200, 150), "JPEG", progressive=True)
