@@ -53,6 +53,10 @@ def test_it_is_an_encoder_of_unit_rows_with_its_own_preset(
         assert rows.shape == (count, encoder.dimension)
         assert rows.dtype == np.float32
         assert np.linalg.norm(rows, axis=1) == pytest.approx(1.0, abs=1e-6)
+    stream: Iterator[Image.Image | bytes] = iter([pictures[0], b"not a picture", *pictures])
+    with pytest.raises(ImageError):
+        encoder.encode_images(stream, batch_size=2)
+    assert len(list(stream)) == len(pictures)  # drawn batch by batch
     assert encoder.encode_texts([]).shape == encoder.encode_images(iter(())).shape == (0, 256)
 
 
@@ -117,13 +121,6 @@ def test_a_process_forked_while_encoding_can_encode() -> None:
         [sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=240, check=True
     )
     assert done.stdout == ""
-
-
-def test_images_are_drawn_batch_by_batch(encoder: StarterEncoder, pictures: list[Image.Image]) -> None:
-    stream: Iterator[Image.Image | bytes] = iter([pictures[0], b"not a picture", *pictures])
-    with pytest.raises(ImageError):
-        encoder.encode_images(stream, batch_size=2)
-    assert len(list(stream)) == len(pictures)
 
 
 def refuses_what_is_no_list(encoder: Encoder) -> None:
