@@ -81,15 +81,12 @@ def load_encoder(encoder: str | Encoder, **options: Any) -> Encoder:
     if kind == "open_clip" and address:
         from lcse_plugins.encoders.open_clip import OpenClipEncoder
 
-        return _build(OpenClipEncoder, encoder, {**_open_clip_address(address), **_written(query, encoder), **options})
+        model, slash, tag = (
+            (address, "", "") if address.startswith(("hf-hub:", "local-dir:")) else address.partition("/")
+        )
+        named = {"model": model, "pretrained": tag} if slash else {"model": model}
+        return _build(OpenClipEncoder, encoder, {**named, **_written(query, encoder), **options})
     raise UnknownEncoder(f"there is no encoder {encoder!r}; {_known()}")
-
-
-def _open_clip_address(address: str) -> dict[str, Any]:
-    if address.startswith(("hf-hub:", "local-dir:")):
-        return {"model": address}
-    model, slash, tag = address.partition("/")
-    return {"model": model, "pretrained": tag} if slash else {"model": model}
 
 
 def _written(query: str, encoder: str) -> dict[str, Any]:

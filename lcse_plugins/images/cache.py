@@ -8,13 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from PIL.Image import Image
 
 from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, checked
 from lcse_plugins.encoders.text_vectors import LruCache
 from lcse_plugins.errors import ImageError
-from lcse_plugins.images.encoding import encode_stream
+from lcse_plugins.images.encoding import encode_stream, load_or_error
 from lcse_plugins.images.locations import (
     DEFAULT_ACCESS,
     ImageAccess,
@@ -23,7 +22,7 @@ from lcse_plugins.images.locations import (
     location_name,
     read_images,
 )
-from lcse_plugins.images.reading import content_hash, load_image
+from lcse_plugins.images.reading import content_hash
 from lcse_plugins.scoring.arguments import check_count, pictures_of
 
 __all__ = ["ImageVectorCache"]
@@ -90,7 +89,7 @@ class ImageVectorCache:
             return found
         with self._encoding:
             found.update(self._kept.known(pictures))  # another caller may have encoded them meanwhile
-            opened = ((key, _opened(data)) for key, data in pictures.items() if key not in found)
+            opened = ((key, load_or_error(data)) for key, data in pictures.items() if key not in found)
             for key, rows in encode_stream(self.encoder, opened, batch_size=self._batch_size):
                 if isinstance(rows, np.ndarray):
                     vector: FloatArray = np.array(rows[0], dtype=np.float32)  # of its own, lest it keep a whole batch
@@ -100,10 +99,3 @@ class ImageVectorCache:
                 elif rows is not None:
                     found[key] = rows
         return found
-
-
-def _opened(picture: bytes) -> Image | ImageError:
-    try:
-        return load_image(picture)
-    except ImageError as error:
-        return error

@@ -10,12 +10,12 @@ from typing import TypeVar
 from PIL.Image import Image
 
 from lcse_plugins.encoders.batches import map_ahead
-from lcse_plugins.encoders.protocol import Encoder, FloatArray, checked
+from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource, checked
 from lcse_plugins.errors import EncoderError, ImageError
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.scoring.arguments import check_count
 
-__all__ = ["encode_files", "encode_stream"]
+__all__ = ["encode_files", "encode_stream", "load_or_error"]
 
 Key = TypeVar("Key")
 
@@ -29,7 +29,11 @@ def encode_files(
     folder of any size takes the same memory.
     """
     check_count("batch_size", batch_size)
-    for path, found in encode_stream(checked(encoder), map_ahead(_load, paths), batch_size=batch_size):
+
+    def load(path: str | Path | ImageError) -> tuple[Path, Image | ImageError]:
+        return (Path(path.source), path) if isinstance(path, ImageError) else (Path(path), load_or_error(path))
+
+    for path, found in encode_stream(checked(encoder), map_ahead(load, paths), batch_size=batch_size):
         if found is not None:
             yield path, found if isinstance(found, ImageError) else found[0]
 
@@ -77,10 +81,9 @@ def _views_of(
             met.append((key, False, picture))
 
 
-def _load(path: str | Path | ImageError) -> tuple[Path, Image | ImageError]:
-    if isinstance(path, ImageError):
-        return Path(path.source), path
+def load_or_error(source: ImageSource) -> Image | ImageError:
+    """The picture as `load_image` gives it, or why it cannot be read."""
     try:
-        return Path(path), load_image(path)
+        return load_image(source)
     except ImageError as error:
-        return Path(path), error
+        return error

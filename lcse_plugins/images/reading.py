@@ -14,6 +14,7 @@ import re
 import stat
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -73,6 +74,9 @@ _TILE_WIDTH, _TILE_LENGTH = 322, 323  # tags of a TIFF file
 _ORIENTATION, _CHANGED, _CAMERA, _TAKEN = 0x0112, 0x0132, 0x8769, 0x9003  # of EXIF; the last in the camera's part
 _TURNS = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_270 TRANSVERSE ROTATE_90".split()
 _UPRIGHT = {number: Image.Transpose[name] for number, name in enumerate(_TURNS, start=2)}  # by EXIF's orientation
+
+# Pillow warns of each damaged tag: of a hostile file, thousands of lines for one picture.
+warnings.filterwarnings("ignore", module=r"PIL\.TiffImagePlugin")
 
 _large = threading.RLock()
 if hasattr(os, "register_at_fork"):  # a thread of the parent may hold it

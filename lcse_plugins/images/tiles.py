@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from PIL.Image import Image
 
 from lcse_plugins.images.reading import MIN_SIDE
 
-__all__ = ["FEW_TILES", "Tile", "cut", "views"]
+__all__ = ["FEW_TILES", "cut", "views"]
+
+FEW_TILES = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5))
+"""Four corners and the centre: shares of the free width left of a tile, and of the free height above it."""
+
+TILE_SIDE = 0.6
+"""The share of a picture's width and height that a tile takes: enough to find small people on a beach."""
 
 
-class Tile(NamedTuple):
-    """A part of a picture, by shares: of the free width left of it, of the free height above it, and its own side."""
-
-    across: float
-    down: float
-    side: float
-
-
-FEW_TILES = tuple(Tile(x, y, 0.6) for x, y in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.5, 0.5)))
-"""Four corners and the centre: enough to find small people on a beach."""
-
-
-def cut(image: Image, tile: Tile) -> Image:
+def cut(image: Image, tile: tuple[float, float]) -> Image:
     """A tile of a picture."""
-    width, height = (max(MIN_SIDE, round(tile.side * side)) for side in image.size)
-    x, y = round(tile.across * (image.width - width)), round(tile.down * (image.height - height))
+    width, height = (max(MIN_SIDE, round(TILE_SIDE * side)) for side in image.size)
+    x, y = round(tile[0] * (image.width - width)), round(tile[1] * (image.height - height))
     return image.crop((x, y, x + width, y + height))
 
 

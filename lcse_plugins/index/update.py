@@ -84,7 +84,8 @@ def update_index(
     if tiles not in (None, "few"):
         raise InvalidOption(f"unknown tiles {tiles!r}; choose few, or None")
     encoder = checked(encoder)
-    _check_not_empty(folders, place)  # before anything is written
+    if not is_index(place):
+        _check_not_empty(folders, place)  # before anything is written
     with exclusive(place):
         if not is_index(place):
             count = 1 + len(FEW_TILES) if tiles else 1
@@ -215,7 +216,7 @@ class _Update:
                 self.broken.append(fault)
                 unseen += [key for key in self.known if key[0] == number and key[1].startswith(f"{name}/")]
         if not listed:
-            _check_not_empty(self.folders, self.store.path)  # emptied since the first look
+            _check_not_empty(self.folders, self.store.path)
         return dict(sorted(listed.items())), unseen
 
     def _read(self, item: tuple[Key, ImageError | None]) -> tuple[FileRecord, Image | None]:

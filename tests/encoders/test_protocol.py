@@ -13,7 +13,7 @@ import pytest
 
 from lcse_plugins import estimate_calibration
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource, checked, concept_vectors
-from lcse_plugins.errors import EncoderError, InvalidOption, QueryError, UnknownEncoder
+from lcse_plugins.errors import EncoderError, InvalidOption, UnknownEncoder
 from lcse_plugins.images.locations import read_images
 from lcse_plugins.retrieval.tiles import encode_regions
 from lcse_plugins.testing import ToyEncoder
@@ -41,15 +41,6 @@ def test_one_string_is_not_a_list() -> None:
 def test_each_template_has_one_place(templates: Any) -> None:
     with pytest.raises(InvalidOption, match="templates"):
         concept_vectors(ENCODER, ["dog"], templates=templates)
-
-
-def test_texts_may_come_from_anywhere() -> None:
-    np.testing.assert_array_equal(
-        concept_vectors(ENCODER, (word for word in ("dog", "cat"))),  # type: ignore[arg-type]
-        concept_vectors(ENCODER, ["dog", "cat"]),
-    )
-    with pytest.raises(QueryError, match="UTF-8"):
-        concept_vectors(ENCODER, ["\ud800"])
 
 
 class Bent(ToyEncoder):
@@ -97,12 +88,9 @@ def test_rows_that_are_not_of_length_one_are_normalised_with_one_warning() -> No
     ("bend", "message"),
     [
         (lambda rows: rows[:, :63], r"shape \(2, 63\) for 2"),
-        (lambda rows: rows[:1], r"shape \(1, 64\) for 2"),
         (lambda rows: rows[0], r"shape \(64,\) for 2"),
         (lambda rows: rows * np.nan, "zero, NaN or infinite for 2 of 2"),
-        (lambda rows: rows * 0, "zero, NaN or infinite"),
         (lambda rows: "vectors", "no table of numbers"),
-        (lambda rows: None, "for 2"),
     ],
 )
 def test_a_broken_promise_is_told(bend: Any, message: str) -> None:
@@ -123,14 +111,6 @@ def test_what_is_no_encoder_is_told_what_it_lacks() -> None:
         checked(Half())  # type: ignore[arg-type]
     with pytest.raises(UnknownEncoder, match="ToyEncoder is a class"):
         checked(ToyEncoder)  # type: ignore[arg-type]
-
-    class Nameless(ToyEncoder):
-        encoder_id = ""
-
-    class Shapeless(ToyEncoder):
-        dimension = None  # type: ignore[assignment]
-
-    wrong: Any
-    for wrong, message in ((Nameless(), "encoder_id"), (Shapeless(), "dimension")):
-        with pytest.raises(EncoderError, match=message):
-            checked(wrong)
+    for name, value in (("encoder_id", ""), ("dimension", None)):
+        with pytest.raises(EncoderError, match=name):
+            checked(type("Wrong", (ToyEncoder,), {name: value})())

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lcse_plugins.errors import ImageError
+from lcse_plugins.errors import ImageError, InvalidOption
 from lcse_plugins.images.reading import load_image, load_photograph
+from lcse_plugins.images.thumbnails import jpeg_thumbnail
 from tests.images.test_scan import run_python
 
 
@@ -54,13 +55,12 @@ def test_path_bytes_and_opened_image_give_the_same_rgb(format: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("format", ["JPEG", "PNG"])
-def test_exif_orientation_is_applied_once(format: str, orientation: int) -> None:
+def test_exif_orientation_is_applied_once(orientation: int) -> None:
     turns = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_90 TRANSVERSE ROTATE_270".split()
     image = picture() if orientation == 1 else picture().transpose(Image.Transpose[turns[orientation - 2]])
     exif = Image.Exif()
     exif[0x0112] = orientation
-    loaded = load_image(encoded(image, format, exif=exif))
+    loaded = load_image(encoded(image, "PNG", exif=exif))
     assert loaded.size == (40, 30)
     np.testing.assert_allclose(np.asarray(loaded, float), np.asarray(picture(), float), atol=16)
     np.testing.assert_array_equal(load_image(loaded), loaded)  # as an encoder does with what was loaded before
@@ -97,10 +97,9 @@ def test_of_an_animation_the_first_frame_is_taken(format: str) -> None:
     assert load_image(data).getpixel((4, 4)) == (255, 0, 0)
 
 
-@pytest.mark.parametrize("size", [(1, 1), (1, 50), (50, 1)])
-def test_pictures_one_pixel_wide_are_refused(size: tuple[int, int]) -> None:
+def test_pictures_one_pixel_wide_are_refused() -> None:
     with pytest.raises(ImageError, match="show nothing"):
-        load_image(encoded(Image.new("RGB", size), "PNG"))
+        load_image(encoded(Image.new("RGB", (1, 50)), "PNG"))
     assert load_image(encoded(Image.new("RGB", (2, 2)), "PNG")).size == (2, 2)
 
 
@@ -133,8 +132,6 @@ def test_what_is_not_a_picture_says_why(tmp_path: Path) -> None:
         load_image(text)
     with pytest.raises(ImageError, match="no such file"):
         load_image("https://example.org/cat.jpg")
-    with pytest.raises(ImageError, match="not a regular file"):
-        load_image(tmp_path)
     with pytest.raises(ImageError, match="not a picture in a known format"):  # what would run another program
         load_image(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n")
     with pytest.raises(ImageError, match="the file is empty"):
@@ -144,6 +141,8 @@ def test_what_is_not_a_picture_says_why(tmp_path: Path) -> None:
     for side in (9_500, 20_000):  # beyond our limit, and beyond Pillow's
         with pytest.raises(ImageError, match="too many"):
             load_image(png_header(side, side))
+    with pytest.raises(ImageError, match="too many on a side; at most 65,535"):
+        load_image(Image.new("L", (70_000, 2)))
     assert load_image(encoded(picture(), "PNG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")).size == (40, 30)
     closed = Image.open(io.BytesIO(encoded(picture(), "PNG")))
     closed.close()
@@ -167,7 +166,6 @@ def exif_of(taken: str | None = None, changed: str | None = None) -> Image.Exif:
         (exif_of("2024:05:01 10:22:33", "2025:01:01 00:00:00"), datetime(2024, 5, 1, 10, 22, 33)),
         (exif_of(changed="2025:01:01 00:00:00"), datetime(2025, 1, 1)),
         (exif_of("0000:00:00 00:00:00"), None),
-        (exif_of("    :  :     :  :  "), None),
         (exif_of(), None),
     ],
 )
@@ -185,6 +183,7 @@ def test_a_large_picture_of_any_kind_is_made_smaller(mode: str) -> None:
         image = grey.convert("RGB").convert(mode)
     loaded = load_image(image)
     assert loaded.size == (1600, 800)
+    assert load_image(Image.new(mode, (8000, 1200))).size == (4000, 600)
     row = np.asarray(loaded)[400, :, 0].astype(float)
     expected = np.asarray(grey.reduce(2))[400].astype(float)
     assert np.abs(row.reshape(-1, 80).mean(axis=1) - expected.reshape(-1, 80).mean(axis=1)).max() < 6
@@ -212,6 +211,18 @@ def with_exif(data: bytes) -> bytes:
     return png[:place] + chunk + png[place:]
 
 
+def test_thousands_of_damaged_tags_print_nothing(tmp_path: Path) -> None:
+    tags = b"".join(struct.pack("<HHII", tag, 4, 10**6, 10**6) for tag in range(1000, 3000))
+    (tmp_path / "tags.png").write_bytes(with_exif(b"II*\0" + struct.pack("<IH", 8, 2000) + tags + b"\0" * 4))
+    code = """
+        import io, sys
+        from lcse_plugins.images.reading import load_image
+        sys.stderr = io.StringIO()
+        print(load_image(sys.argv[1]).size, repr(sys.stderr.getvalue()[:300]))
+    """
+    assert run_python(code, tmp_path / "tags.png") == "(40, 30) ''\n"
+
+
 def many_scans(count: int) -> bytes:
     """A progressive JPEG that repeats its last scan."""
     data = encoded(picture(200, 150), "JPEG", progressive=True)
@@ -233,12 +244,6 @@ def test_a_video_behind_a_photograph_is_not_counted_as_scans() -> None:
     assert load_image(encoded(picture(), "JPEG") + video).size == (40, 30)
 
 
-def test_a_very_wide_picture_is_made_smaller_too() -> None:
-    assert load_image(Image.new("RGB", (8000, 1200))).size == (4000, 600)
-    with pytest.raises(ImageError, match="too many on a side; at most 65,535"):
-        load_image(Image.new("L", (70_000, 2)))
-
-
 def test_the_limit_of_memory_can_be_set(tmp_path: Path) -> None:
     path = tmp_path / "large.webp"
     path.write_bytes(encoded(Image.new("RGB", (4500, 4500)), "WEBP"))
@@ -257,3 +262,18 @@ def test_heic_photographs_load(tmp_path: Path) -> None:
     loaded = load_image(path)
     assert loaded.size == (64, 48)
     assert np.abs(np.asarray(loaded, float) - np.asarray(picture(64, 48), float)).mean() < 8
+
+
+def test_a_thumbnail_keeps_within_its_bounds() -> None:
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (300, 600, 3), dtype=np.uint8))
+    whole = jpeg_thumbnail(noise, max_side=512)
+    assert whole is not None
+    fitted = jpeg_thumbnail(noise, max_side=512, max_bytes=len(whole) // 3)
+    assert fitted is not None
+    assert len(fitted) <= len(whole) // 3
+    for data, size in ((whole, (512, 256)), (fitted, (256, 128)), (jpeg_thumbnail(picture()), (40, 30))):
+        opened = Image.open(io.BytesIO(data or b""))
+        assert (opened.format, opened.size) == ("JPEG", size)
+    assert jpeg_thumbnail(noise, max_bytes=100) is None
+    with pytest.raises(InvalidOption, match="max_side"):
+        jpeg_thumbnail(noise, max_side=3)

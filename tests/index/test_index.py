@@ -25,7 +25,6 @@ from lcse_plugins.encoders.protocol import FloatArray, ImageSource
 from lcse_plugins.errors import ImageError, IndexFileError, InvalidCandidate, InvalidOption
 from lcse_plugins.images.reading import load_image
 from lcse_plugins.index import ImageIndex, cache_place, is_index
-from lcse_plugins.index.store import exclusive
 from lcse_plugins.scorer import LogicScorer
 from lcse_plugins.scoring.calibration import Calibration
 from tests.images.test_scan import run_python
@@ -92,12 +91,6 @@ def vectors_file(index: Path) -> Path:
     return path
 
 
-def assert_same(one: ImageIndex, other: ImageIndex) -> None:
-    assert one.ids == other.ids
-    np.testing.assert_array_equal(one.vectors, other.vectors)
-    assert [error.reason for error in one.broken] == [error.reason for error in other.broken]
-
-
 def test_an_index_holds_one_vector_per_picture(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     calls: list[tuple[int, int]] = []
     report = ImageIndex.build(
@@ -107,21 +100,11 @@ def test_an_index_holds_one_vector_per_picture(photos: Path, tmp_path: Path, enc
     assert calls == [(n, 23) for n in (0, 5, 10, 15, 20, 23)]
     index = ImageIndex.open(tmp_path / "idx", encoder=encoder)
     assert list(index.ids) == sorted(p.relative_to(photos).as_posix() for p in photos.rglob("*.png"))
-    assert index.paths == tuple(photos / name for name in index.ids)
     assert isinstance(index.vectors, np.memmap)
     np.testing.assert_array_equal(index.vectors, encoder.encode_images(index.paths))
     candidate = index.candidate(7)
     assert (candidate.id, candidate.payload) == (index.ids[7], index.paths[7])
     np.testing.assert_array_equal(candidate.vector, index.vectors[7])
-
-
-def test_a_second_run_encodes_nothing(photos: Path, out: Path) -> None:
-    before = vectors_file(out).read_bytes()
-    os.utime(photos / "00.png")  # touched, not changed
-    again = ColourEncoder()
-    report = ImageIndex.build(photos, out, encoder=again)
-    assert (report.added, report.updated, report.removed, report.unchanged, again.encoded) == (0, 0, 0, 23, 0)
-    assert vectors_file(out).read_bytes() == before
 
 
 def test_new_changed_moved_and_removed_files_are_followed(photos: Path, out: Path, tmp_path: Path) -> None:
@@ -132,6 +115,7 @@ def test_new_changed_moved_and_removed_files_are_followed(photos: Path, out: Pat
     (photos / "03.png").rename(photos / "zzz.png")
     (photos / "trip" / "22.png").unlink()
     shutil.copy(photos / "00.png", photos / "copy.png")
+    os.utime(photos / "06.png")  # touched, not changed
     again = ColourEncoder()
     report = ImageIndex.build(photos, out, encoder=again, batch_size=4)
     assert (report.added, report.updated, report.removed, report.unchanged, again.encoded) == (3, 1, 2, 20, 2)
@@ -150,9 +134,7 @@ def test_broken_files_are_listed_until_they_are_whole(photos: Path, tmp_path: Pa
         assert [Path(error.source).name for error in report.broken] == ["05.png", "dangling.png", "half.jpg"]
         assert report.broken[0].reason == "not a picture in a known format"
     index = ImageIndex.open(tmp_path / "idx")
-    assert len(index) == 23
-    assert "05.png" not in index.ids
-    assert [error.source for error in index.broken] == [error.source for error in report.broken]
+    assert (len(index), len(index.broken)) == (23, 3)
     write_picture(photos / "05.png", 5)
     (photos / "00.png").write_text("broken now")
     report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
@@ -169,14 +151,19 @@ def test_a_folder_inside_that_cannot_be_listed_is_left_out_and_its_pictures_are_
     before = ImageIndex.open(tmp_path / "idx")
     (photos / "00.png").unlink()
     write_picture(photos / "tripod" / "new.png", 100)
-    forbid_listing(monkeypatch, photos / "trip")
+    scandir = os.scandir
+
+    def guarded(path: Any) -> Any:
+        if Path(path) == photos / "trip":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
     report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     assert (report.added, report.updated, report.removed, report.unchanged) == (1, 0, 1, 22)
     assert [Path(error.source).name for error in report.broken] == ["trip", "half.jpg"]
     assert "cannot be listed" in report.broken[0].reason
-    after = ImageIndex.open(tmp_path / "idx")
-    assert set(after.ids) == {*before.ids, "tripod/new.png"} - {"00.png"}
-    after.verify()
+    assert set(ImageIndex.open(tmp_path / "idx").ids) == {*before.ids, "tripod/new.png"} - {"00.png"}
     monkeypatch.undo()
     assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).unchanged == 23
     assert_same_as_fresh(photos, tmp_path, encoder)
@@ -203,31 +190,6 @@ def test_a_folder_that_lost_all_its_pictures_leaves_the_index_alone(
     assert len(ImageIndex.open(out)) == 23
 
 
-@pytest.mark.parametrize("event", ["emptied", "indexed"])
-def test_what_happens_between_the_first_look_and_the_lock_is_seen(
-    event: str, photos: Path, out: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A disk goes away, or another process adds a picture: nothing is removed that is still there."""
-
-    def late(place: Path) -> Any:
-        monkeypatch.undo()
-        if event == "emptied":
-            photos.rename(photos.with_name("away"))
-            photos.mkdir()
-        else:
-            write_picture(photos / "new.png", 100)
-            ImageIndex.build(photos, out, encoder=ColourEncoder())
-        return exclusive(place)
-
-    monkeypatch.setattr("lcse_plugins.index.update.exclusive", late)
-    if event == "emptied":
-        with pytest.raises(ImageError, match="still holds 23"):
-            ImageIndex.build(photos, out, encoder=encoder)
-    else:
-        assert ImageIndex.build(photos, out, encoder=encoder).unchanged == 24
-    assert len(ImageIndex.open(out)) == (23 if event == "emptied" else 24)
-
-
 def test_a_reader_sees_the_index_as_of_one_moment(photos: Path, out: Path) -> None:
     done = threading.Event()
 
@@ -249,20 +211,12 @@ def test_a_reader_sees_the_index_as_of_one_moment(photos: Path, out: Path) -> No
     assert opened
 
 
-def test_a_new_index_in_the_place_of_an_old_one_does_not_touch_its_readers(
-    photos: Path, out: Path, encoder: ColourEncoder
-) -> None:
-    reader = ImageIndex.open(out)
-    snapshot = np.array(reader.vectors)
-    (out / "index.sqlite").unlink()
-    shutil.rmtree(photos / "trip")
-    assert ImageIndex.build(photos, out, encoder=encoder).added == 8
-    np.testing.assert_array_equal(reader.vectors, snapshot)
-
-
 def assert_same_as_fresh(photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     ImageIndex.build(photos, tmp_path / "fresh", encoder=encoder)
-    assert_same(ImageIndex.open(tmp_path / "idx"), ImageIndex.open(tmp_path / "fresh"))
+    one, other = ImageIndex.open(tmp_path / "idx"), ImageIndex.open(tmp_path / "fresh")
+    assert one.ids == other.ids
+    np.testing.assert_array_equal(one.vectors, other.vectors)
+    assert [error.reason for error in one.broken] == [error.reason for error in other.broken]
 
 
 def test_another_encoder_is_refused_and_both_are_named(photos: Path, out: Path) -> None:
@@ -285,13 +239,20 @@ def test_newcomers_mistakes_are_told(photos: Path, tmp_path: Path, encoder: Colo
         ImageIndex.build(photos, photos, encoder=encoder)
     with pytest.raises(IndexFileError, match="cannot be written"):
         ImageIndex.build(photos, photos / "00.png", encoder=encoder)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(ImageError, match="loop"):
+        ImageIndex.build(tmp_path / "loop", tmp_path / "idx", encoder=encoder)
+    with pytest.raises(InvalidOption, match="at least one folder"):
+        ImageIndex.build([], tmp_path / "idx", encoder=encoder)
+    if sys.platform == "linux":  # file names of any bytes
+        strange = photos.rename(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")))
+        with pytest.raises(ImageError, match="path is not valid Unicode; rename"):
+            ImageIndex.build(strange, tmp_path / "idx", encoder=encoder)
     assert not (tmp_path / "idx").exists()
 
 
 def test_an_index_belongs_to_its_folder(photos: Path, out: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
     write_picture(tmp_path / "other" / "a.png", 1)
-    with pytest.raises(IndexFileError, match=r"is of .*photos, not of .*other"):
-        ImageIndex.build(tmp_path / "other", out, encoder=encoder)
     photos.rename(tmp_path / "away")
     with pytest.raises(IndexFileError, match=r"is of .*photos, which is not there, not of .*other.*mounted"):
         ImageIndex.build(tmp_path / "other", out, encoder=encoder)
@@ -305,13 +266,7 @@ def test_a_picture_is_found_by_id_and_by_path(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "near").symlink_to(photos / "trip" / "04.png")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for name in (
-        "trip/04.png",
-        photos / "trip" / "04.png",
-        "photos/trip/04.png",
-        "photos/../photos/trip/04.png",
-        "near",
-    ):
+    for name in ("trip/04.png", photos / "trip" / "04.png", "photos/../photos/trip/04.png", "near"):
         assert index.ids[index.position(name)] == "trip/04.png"
     for name in ("99.png", "loop", "loop/00.png"):
         with pytest.raises(ImageError, match="not in the index"):
@@ -331,11 +286,8 @@ def test_the_scorer_searches_an_index(tmp_path: Path, encoder: ColourEncoder) ->
     ranking = scorer.search("red and not green", index, limit=5)
     assert ranking.exact
     assert ranking[0].id == "red.png"
-    assert ranking[0].candidate.payload == tmp_path / "photos" / "red.png"
     with pytest.raises(InvalidCandidate, match="encoded by 'colours-1', the query by 'colours-2'"):
         LogicScorer(ColourEncoder("colours-2")).search("red", index)
-    in_memory = scorer.rank("red and not green", np.array(index.vectors), limit=5)
-    assert [index.ids[int(str(result.id))] for result in in_memory] == [result.id for result in ranking]
 
 
 @pytest.mark.parametrize(
@@ -343,15 +295,12 @@ def test_the_scorer_searches_an_index(tmp_path: Path, encoder: ColourEncoder) ->
     [
         "UPDATE meta SET value = 'lcse-index-0'",
         "UPDATE meta SET value = replace(value, '48', '47')",
-        "UPDATE meta SET value = x'ff' WHERE name = 'facts'",
         "DELETE FROM meta WHERE name = 'facts'",
         "UPDATE files SET row = -1 WHERE path = '00.png'",
-        "UPDATE files SET row = NULL WHERE path = '00.png'",
         "UPDATE files SET path = x'ff' WHERE path = '00.png'",
         "UPDATE files SET folder = 1 WHERE path = '00.png'",
         "UPDATE files SET path = '/etc/secret.png' WHERE path = '00.png'",
         "UPDATE files SET path = 'trip/../../secret.png' WHERE path = '00.png'",
-        "UPDATE files SET path = '' WHERE path = '00.png'",
     ],
 )
 def test_a_table_that_says_what_it_cannot_is_told_as_damage(
@@ -402,7 +351,7 @@ def test_of_a_large_index_the_rows_that_are_returned_are_checked(
 ) -> None:
     monkeypatch.setattr("lcse_plugins.index.image_index.CHECKED_WHOLE", 0)
     scorer = LogicScorer(encoder)
-    first, *_, last = scorer.search("red and not green", ImageIndex.open(out), limit=23)
+    first, *_ = scorer.search("red and not green", ImageIndex.open(out), limit=23)
     row = ImageIndex.open(out).position(str(first.id))
     flip(vectors_file(out), 48 * 4 * row)  # the lowest bits: the ranking stays
     index = ImageIndex.open(out)
@@ -411,7 +360,6 @@ def test_of_a_large_index_the_rows_that_are_returned_are_checked(
             scorer.search(query, index, limit=23)
     with pytest.raises(IndexFileError, match="is damaged"):
         index.part([row])
-    assert len(index.part([index.position(str(last.id))])) == 1
     only_nan(vectors_file(out))
     with pytest.raises(IndexFileError, match="is damaged"):
         scorer.search("red and not green", ImageIndex.open(out))
@@ -436,29 +384,13 @@ def test_several_folders_make_one_index(photos: Path, tmp_path: Path, encoder: C
     index = ImageIndex.open(tmp_path / "idx")
     assert index.folders == (photos, tmp_path / "camera")
     assert {"camera/00.png", "photos/00.png", "photos/trip/01.png"} <= set(index.ids)
-    for name in ("camera/00.png", tmp_path / "camera" / "00.png"):
-        assert index.paths[index.position(name)] == tmp_path / "camera" / "00.png"
+    assert index.paths[index.position("camera/00.png")] == tmp_path / "camera" / "00.png"
     np.testing.assert_array_equal(index.vectors, encoder.encode_images(index.paths))
-    with pytest.raises(IndexFileError, match=r"is of .*camera, not of .*photos; name .*camera too"):
-        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
-
-
-def test_a_folder_may_be_added_and_an_interruption_leaves_a_sound_index(
-    photos: Path, out: Path, tmp_path: Path, encoder: ColourEncoder
-) -> None:
-    folders = [write_pictures(tmp_path / "camera", 10), photos]
-
-    def interrupt(done: int, total: int) -> None:
-        if done == 30:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ImageIndex.build(folders, out, encoder=encoder, batch_size=10, progress=interrupt)
-    assert len(ImageIndex.open(out)) == 30
-    ImageIndex.build(folders, out, encoder=encoder)
-    assert len(ImageIndex.open(out)) == 33
-    with pytest.raises(InvalidOption, match="at least one folder"):
-        ImageIndex.build([], out, encoder=encoder)
+    added = write_pictures(tmp_path / "added", 10)
+    ImageIndex.build([added, photos, tmp_path / "camera"], tmp_path / "idx", encoder=encoder)
+    assert len(ImageIndex.open(tmp_path / "idx")) == 34
+    with pytest.raises(IndexFileError, match=r"is of .*camera, not of .*photos or .*added; name .*camera too"):
+        ImageIndex.build([photos, added], tmp_path / "idx", encoder=encoder)
 
 
 def test_without_a_place_the_index_goes_into_the_cache_folder(
@@ -469,9 +401,7 @@ def test_without_a_place_the_index_goes_into_the_cache_folder(
     assert report.path == cache_place(photos, encoder)
     assert report.path.is_relative_to(tmp_path / "cache" / "lcse") or sys.platform != "linux"
     assert is_index(report.path)
-    assert not is_index(photos)
     assert not is_index("a query\0")
-    assert len(ImageIndex.open(report.path)) == 23
     others = {cache_place(photos, ColourEncoder("colours-2")), cache_place([photos, tmp_path], encoder)}
     assert report.path not in others
 
@@ -567,3 +497,61 @@ def test_two_writers_never_meet(photos: Path, tmp_path: Path, encoder: ColourEnc
 
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, batch_size=5, progress=meanwhile)
     assert len(ImageIndex.open(tmp_path / "idx")) == 23
+
+
+@pytest.mark.parametrize("year", [-300, 2300])
+def test_a_file_of_any_date_is_indexed(year: int, photos: Path, tmp_path: Path, encoder: ColourEncoder) -> None:
+    moment = (year - 1970) * 31_556_952 * 10**9
+    try:
+        os.utime(photos / "00.png", ns=(moment, moment))
+    except (OSError, OverflowError):
+        pytest.skip("this file system has no such dates")
+    for _ in range(2):
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    assert encoder.encoded == 23
+
+
+@pytest.mark.parametrize("step", ["stat", "open"])
+def test_a_known_picture_that_cannot_be_read_is_told_and_kept(
+    step: str, photos: Path, tmp_path: Path, encoder: ColourEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    before, real = ImageIndex.open(tmp_path / "idx"), getattr(os, step)
+    os.utime(photos / "00.png", (1, 1))
+
+    def failing(path: Any, *options: Any, **more: Any) -> Any:
+        if not isinstance(path, int) and Path(path).name == "00.png":
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return real(path, *options, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, step, failing)
+        for _ in range(2):
+            report = ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+            assert (report.removed, report.unchanged) == (0, 22)
+            (told,) = report.broken
+            assert told.reason == "cannot be read (Stale file handle); what the index knows of it is kept"
+    assert ImageIndex.open(tmp_path / "idx").ids == before.ids
+    assert ImageIndex.build(photos, tmp_path / "idx", encoder=encoder).unchanged == 23
+    assert encoder.encoded == 23
+    assert_same_as_fresh(photos, tmp_path, encoder)
+
+
+def test_a_reader_is_not_touched_by_a_run_after_an_interrupted_one(
+    photos: Path, tmp_path: Path, encoder: ColourEncoder
+) -> None:
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    reader = ImageIndex.open(tmp_path / "idx")
+    (photos / reader.ids[-1]).write_text("not a picture")
+
+    def interrupt(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ImageIndex.build(photos, tmp_path / "idx", encoder=encoder, progress=interrupt)
+    write_picture(photos / "zz.png", 100)
+    ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
+    reader.verify()
+    assert_same_as_fresh(photos, tmp_path, encoder)
+    assert vectors_file(tmp_path / "idx").read_bytes() == vectors_file(tmp_path / "fresh").read_bytes()

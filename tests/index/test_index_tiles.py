@@ -106,13 +106,6 @@ def test_an_update_and_an_interruption_end_as_a_fresh_build(
     assert one == other
 
 
-def test_pictures_that_are_all_alike_tell_no_scale(tmp_path: Path, encoder: ShadedEncoder) -> None:
-    for name in ("a.png", "b.png"):
-        write_picture(tmp_path / "photos" / name, 1)
-    ImageIndex.build(tmp_path / "photos", tmp_path / "idx", encoder=encoder, tiles="few")
-    assert len(found(ImageIndex.open(tmp_path / "idx"), encoder)) == 2
-
-
 def test_tiles_are_chosen_when_an_index_is_made(photos: Path, tmp_path: Path, encoder: ShadedEncoder) -> None:
     ImageIndex.build(photos, tmp_path / "idx", encoder=encoder)
     with pytest.raises(IndexFileError, match="was built without tiles"):
