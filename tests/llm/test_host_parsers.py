@@ -13,7 +13,6 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_lcse.parser_chain import query_parser_chain
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
-from llama_index.core.llms import MockLLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index_lcse.llm_parser import LlamaIndexParser
 
@@ -162,9 +161,3 @@ def test_the_prompts_can_be_seen_and_replaced(server: ScriptedServer, base_url: 
         parser.update_prompts({"other": PromptTemplate("{query}")})
     with pytest.raises(InvalidOption, match="needs the variable"):
         parser.update_prompts({"query_prompt": PromptTemplate("what?")})
-
-
-def test_a_model_that_echoes_is_not_believed() -> None:
-    answer = LlamaIndexParser(MockLLM()).read(TEXT)  # gives back the prompt, examples and all
-    assert (answer.query, answer.parser) == (parse(TEXT), "grammar")
-    assert answer.error
