@@ -149,12 +149,8 @@ def measure_factor(
 ) -> dict[str, Any]:
     """Score both captions of every sample and compare; all shares in percent, ties count half.
 
-    Args:
-        samples: What to decide.
-        scorer: Encoder, calibration and mode.
-        vectors: Image of a sample → (d,) its vector.
-        parses: `oracle` takes the logic from the file, `own` from the scorer's parser.
-        progress: Called with (done, total).
+    `vectors` holds the (d,) vector of each image. `parses`: `oracle` takes the logic from the file, `own` from the
+    scorer's parser.
 
     Returns:
         `accuracy` by operator and `overall`; `violations`: by kind of equivalence, and for `all`, the share scored
