@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw
 
 from benchmarks.build_factor import build_factor
 from benchmarks.tables import filled
+from lcse_plugins.bench.cli import bench
 from lcse_plugins.bench.factor import write_factor
 from lcse_plugins.calibrating.labelled import read_labels
 from lcse_plugins.cli.main import cli
@@ -66,6 +67,13 @@ def test_figures_are_kept_with_their_command_and_fill_the_docs(
     assert "| P@10 / AUC, % | NOT |" in once
     assert "| lead of `anchored` over |" in once
     assert filled(once, tmp_path) == once
+
+
+@pytest.mark.parametrize("name", sorted(bench.commands))
+def test_every_command_has_json_and_an_example(name: str) -> None:
+    text = run(name, "--help").output
+    assert "--json" in text
+    assert f"Example: lcse bench {name} " in text
 
 
 def test_factor(gallery: Path) -> None:
