@@ -37,6 +37,7 @@ from qdrant_client import QdrantClient, models
 from qdrant_lcse import LogicSearch
 
 from lcse_plugins import Candidate, LogicScorer, VectorPool, load_encoder
+from lcse_plugins.bench.photographs import RememberingEncoder
 from lcse_plugins.calibrating.labelled import LabelledImages, read_labels
 from lcse_plugins.encoders.protocol import FloatArray
 from lcse_plugins.images.reading import load_image
@@ -60,27 +61,20 @@ Search = Callable[[str], list[str]]
 """Paths of the ten best pictures for a query."""
 
 
-class RememberingEncoder:
+class OnceEncoder(RememberingEncoder):
     """The encoder that ships, each picture and each text encoded once for all stores."""
 
     def __init__(self) -> None:
-        self._encoder = load_encoder("starter")
-        self.encoder_id, self.dimension = self._encoder.encoder_id, self._encoder.dimension
-        self.calibration = self._encoder.calibration
-        self._kept: dict[str | bytes, FloatArray] = {}
-
-    def encode_texts(self, texts: Sequence[str]) -> FloatArray:
-        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        self._kept.update(zip(new, self._encoder.encode_texts(new), strict=True) if new else ())
-        return np.stack([self._kept[text] for text in texts])
+        super().__init__(load_encoder("starter"))
+        self._pictures: dict[bytes, FloatArray] = {}
 
     def encode_images(self, images: Iterable[Any], *, batch_size: int | None = None) -> FloatArray:
         rows = []
         for image in (image if isinstance(image, Image) else load_image(image) for image in images):
             key = image.tobytes()
-            if key not in self._kept:
-                self._kept[key] = self._encoder.encode_images([image])[0]
-            rows.append(self._kept[key])
+            if key not in self._pictures:
+                self._pictures[key] = super().encode_images([image])[0]
+            rows.append(self._pictures[key])
         return np.stack(rows)
 
 
@@ -168,7 +162,7 @@ def main() -> None:
     if not (folder / "photos.jsonl").is_file():
         sys.exit(f"there are no labelled photographs in {folder}; name their folder, or set LCSE_DATA")
     logging.basicConfig(level=logging.WARNING)  # a host that fetches by words says so
-    labelled, scorer = read_labels(folder / "photos.jsonl"), LogicScorer(RememberingEncoder())
+    labelled, scorer = read_labels(folder / "photos.jsonl"), LogicScorer(OnceEncoder())
     paths = [str(path) for path in labelled.paths]
     place = {path: i for i, path in enumerate(paths)}
     best: dict[str, list[str]] = {}

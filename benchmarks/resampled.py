@@ -49,22 +49,9 @@ class WidenedEncoder:
             raise InvalidOption(f"dimension is at least the encoder's {encoder.dimension}, not {dimension}")
         self._encoder = encoder
         self._turn = np.linalg.qr(rng.standard_normal((dimension, encoder.dimension)))[0].T.astype(np.float32)
-
-    @property
-    def encoder_id(self) -> str:
-        """That of the encoder, and the width."""
-        return f"{self._encoder.encoder_id}/widened-{self.dimension}"
-
-    @property
-    def dimension(self) -> int:
-        """Length of the vectors."""
-        return int(self._turn.shape[1])
-
-    @property
-    def calibration(self) -> Calibration | None:
-        """That of the encoder: an isometry changes no cosine."""
-        own = self._encoder.calibration
-        return None if own is None else Calibration(mu=own.mu, beta=own.beta)
+        self.encoder_id, self.dimension = f"{encoder.encoder_id}/widened-{dimension}", dimension
+        own = encoder.calibration  # an isometry changes no cosine
+        self.calibration = None if own is None else Calibration(mu=own.mu, beta=own.beta)
 
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
         """(n, dimension) unit rows."""

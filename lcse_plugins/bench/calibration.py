@@ -35,14 +35,6 @@ def sweep_calibration(
 ) -> dict[str, Any]:
     """Search the grid under both objectives, and see what the calibration that needs no labels reaches.
 
-    Args:
-        encoder: The encoder of the vectors.
-        images: Their labels.
-        vectors: (n, d) unit rows.
-        config: The mode and aggregation to fit for.
-        seed: Of the pairs of concepts.
-        progress: Called with (done, total) cells of each grid.
-
     Returns:
         `objectives`: for each the best `mu` and `beta`, the `value` they reach in [0, 1], and the best value at each μ;
         `unlabelled`: the calibration from the vectors alone and what it reaches, None where there are too few images.

@@ -54,19 +54,10 @@ _TREES = ("parse_a", "parse_b")
 
 @dataclass(frozen=True, kw_only=True)
 class FactorSample:
-    """One forced choice.
+    """One forced choice, in the words of the file; `image` is relative to the folder of all pictures.
 
-    Attributes:
-        sample_id: its name.
-        test_type: `operator`, `equivalence`, `compound`, or `nested` (ours).
-        operator: what is tested, such as `BUT_NOT` or `DE_MORGAN`.
-        image: path of the picture, relative to the folder of all.
-        caption_a: first caption.
-        caption_b: second caption.
-        correct: which is true: `a`, `b`, or `both` for an equivalence.
-        parse_a: tree of the first caption.
-        parse_b: tree of the second caption.
-        meta: whatever else the file says.
+    `test_type` is operator, equivalence, compound or nested (ours); `operator` what is tested, such as `BUT_NOT` or
+    `DE_MORGAN`; `meta` whatever else the file says.
     """
 
     sample_id: str
@@ -158,12 +149,8 @@ def measure_factor(
 ) -> dict[str, Any]:
     """Score both captions of every sample and compare; all shares in percent, ties count half.
 
-    Args:
-        samples: What to decide.
-        scorer: Encoder, calibration and mode.
-        vectors: Image of a sample → (d,) its vector.
-        parses: `oracle` takes the logic from the file, `own` from the scorer's parser.
-        progress: Called with (done, total).
+    `vectors` holds the (d,) vector of each image. `parses`: `oracle` takes the logic from the file, `own` from the
+    scorer's parser.
 
     Returns:
         `accuracy` by operator and `overall`; `violations`: by kind of equivalence, and for `all`, the share scored

@@ -17,7 +17,6 @@ from lcse_plugins.calibrating.labelled import LabelledImages
 from lcse_plugins.encoders.batches import batched
 from lcse_plugins.encoders.protocol import Encoder, FloatArray, ImageSource
 from lcse_plugins.errors import ImageError, LabelFileError
-from lcse_plugins.scoring.calibration import Calibration
 
 __all__ = [
     "Half",
@@ -126,21 +125,7 @@ class RememberingEncoder:
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self._kept: dict[str, FloatArray] = {}
-
-    @property
-    def encoder_id(self) -> str:
-        """Identity of the encoder behind."""
-        return self._encoder.encoder_id
-
-    @property
-    def dimension(self) -> int:
-        """Length of the vectors."""
-        return self._encoder.dimension
-
-    @property
-    def calibration(self) -> Calibration | None:
-        """The preset of the encoder behind."""
-        return self._encoder.calibration
+        self.encoder_id, self.dimension, self.calibration = encoder.encoder_id, encoder.dimension, encoder.calibration
 
     def encode_texts(self, texts: Sequence[str]) -> FloatArray:
         """(n, d) unit rows, read in large batches and never twice."""

@@ -35,14 +35,7 @@ def measure_retention(
     calibration: Calibration | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Ask for images by captions.
-
-    Args:
-        encoder: The encoder of the vectors.
-        vectors: (n, d) unit rows.
-        captions: Caption and the position of the image it was written about.
-        calibration: μ and β; by default the encoder's preset.
-        progress: Called with (done, total).
+    """Ask for (n, d) image vectors by captions, each with the position of the image it was written about.
 
     Returns:
         How many `captions`, and how many of them `constrained`; by mode `recall` at each depth, in percent, and the

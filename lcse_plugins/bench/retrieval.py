@@ -38,15 +38,7 @@ OURS = "anchored"
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """One query and its answer.
-
-    Attributes:
-        operator: which logic it states.
-        text: the query in English.
-        tree: what it means.
-        relevant: (n,) whether an image answers it.
-        excluded: (n,) whether an image shows something the query excludes.
-    """
+    """One query, its tree, and which of the (n,) images answer it or show something it excludes."""
 
     operator: str
     text: str
@@ -93,12 +85,6 @@ def measure_retrieval(
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Ask every question of every ranker; all figures in percent.
-
-    Args:
-        questions: What to ask.
-        rankers: Name → (n,) scores for a query.
-        parser: Reads the English of the questions.
-        progress: Called with (done, total).
 
     Returns:
         The number of `images`; `questions` by operator; those that were `misread`; `rows`, one for each ranker and

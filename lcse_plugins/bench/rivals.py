@@ -38,14 +38,7 @@ def make_rankers(
     calibration: Calibration | None = None,
     modes: Mapping[str, ScoringConfig] = MODES,
 ) -> dict[str, Ranker]:
-    """Every way of scoring (n, d) image vectors, by name: what other tools do, and our modes.
-
-    Args:
-        encoder: The encoder of the vectors.
-        vectors: (n, d) unit rows.
-        calibration: μ and β; by default the encoder's preset.
-        modes: Our own ways.
-    """
+    """Every way of scoring (n, d) image vectors, by name: what other tools do, and our modes."""
     rankers: dict[str, Ranker] = {
         "subtraction": lambda parse: subtraction(parse, encoder, vectors),
         "best score": lambda parse: best_score(parse, encoder, vectors),

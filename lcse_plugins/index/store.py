@@ -284,10 +284,10 @@ class IndexStore:
             yield
         except OSError as error:
             raise IndexFileError(f"the index {self.path} cannot be written: {error}") from error
-        except sqlite3.Error as error:
+        except (sqlite3.Error, MemoryError) as error:  # MemoryError: a damaged record claims to be huge
             if any(word in str(error) for word in _PASSING):
                 raise IndexFileError(f"the index {self.path} cannot be used now: {error}") from error
-            raise self._damaged(error) from error
+            raise self._damaged(str(error) or "a record claims to be huge") from error
 
     def _damaged(self, why: object) -> IndexFileError:
         return IndexFileError(f"the image index {self.path} is damaged ({why}); delete it and run `lcse index` again")

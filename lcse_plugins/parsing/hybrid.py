@@ -1,8 +1,7 @@
 """`HybridParser`: the offline grammar answers what is clear; a language model is asked about the rest.
 
 The model is asked where the grammar is not sure, and where its reading would not be believed of a model: a concept has
-swallowed a negation ("mountains yes, people no"), nothing is wanted, not even the place ("there isn't a tree in this
-garden"), or the signs do not fit the query's own words. Then:
+swallowed a negation ("mountains yes, people no"), or the signs do not fit the query's own words. Then:
 
     both read the same               → that reading, sure
     the model gives no usable answer → the grammar's reading, not sure

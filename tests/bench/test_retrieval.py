@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcse_plugins import Concept, LogicScorer
+from lcse_plugins import Concept
 from lcse_plugins.bench.metrics import area_under_curve, best_first, spearman, standing_before
-from lcse_plugins.bench.photographs import RememberingEncoder, captions_of, half_of, image_vectors, take_images
+from lcse_plugins.bench.photographs import captions_of, half_of, image_vectors, take_images
 from lcse_plugins.bench.retention import measure_retention, retention_text
 from lcse_plugins.bench.retrieval import draw_questions, measure_retrieval, retrieval_text
-from lcse_plugins.bench.rivals import best_score, make_rankers, subtraction
+from lcse_plugins.bench.rivals import best_score, make_rankers
 from lcse_plugins.encoders.protocol import concept_vectors
 from lcse_plugins.errors import ImageError, InvalidOption, LabelFileError
 from lcse_plugins.parsing.result import Parse
+from lcse_plugins.query import And
 from lcse_plugins.testing import ToyEncoder
 from tests.bench.worlds import toy_world
 
@@ -62,32 +63,17 @@ def test_a_misreading_parser_is_found_out() -> None:
     assert f"read {len(questions)} queries otherwise" in retrieval_text(report)
 
 
-def test_best_score_is_qdrants() -> None:
+@pytest.mark.parametrize(("positive", "negative"), [(["dog"], ["cat"]), ([], ["dog", "kite"]), (["dog", "cat"], [])])
+def test_best_score_is_qdrants(positive: list[str], negative: list[str]) -> None:
     distances = pytest.importorskip("qdrant_client.local.distances")
     models = pytest.importorskip("qdrant_client.models")
     encoder, _, vectors = toy_world(images=40)
-    dog, cat, kite = (Concept(name) for name in ("dog", "cat", "kite"))
-    for query, positive, negative in (
-        (dog & ~cat, ["dog"], ["cat"]),
-        (~dog & ~kite, [], ["dog", "kite"]),
-        (dog | cat, ["dog", "cat"], []),
-    ):
-        rows = {name: concept_vectors(encoder, [name])[0] for name in (*positive, *negative)}
-        reco = distances.RecoQuery(
-            positive=[rows[name] for name in positive],
-            negative=[rows[name] for name in negative],
-            strategy=models.RecommendStrategy.BEST_SCORE,
-        )
-        theirs = distances.calculate_recommend_best_scores(reco, vectors, models.Distance.COSINE)
-        ours = best_score(Parse(text="", query=query), encoder, vectors)
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
-
-
-def test_subtraction_is_arithmetic_on_vectors() -> None:
-    encoder, _, vectors = toy_world(images=40)
-    dog, cat = concept_vectors(encoder, ["dog", "cat"])
-    scores = subtraction(Parse(text="", query=Concept("dog") & ~Concept("cat")), encoder, vectors)
-    np.testing.assert_allclose(scores, vectors @ (dog - cat), atol=1e-6)
+    query = And((*map(Concept, positive), *(~Concept(name) for name in negative)))
+    wanted, unwanted = ([concept_vectors(encoder, [name])[0] for name in names] for names in (positive, negative))
+    strategy = models.RecommendStrategy.BEST_SCORE
+    reco = distances.RecoQuery(positive=wanted, negative=unwanted, strategy=strategy)
+    theirs = distances.calculate_recommend_best_scores(reco, vectors, models.Distance.COSINE)
+    np.testing.assert_allclose(best_score(Parse(text="", query=query), encoder, vectors), theirs, atol=1e-5)
 
 
 def test_captions_without_logic_keep_their_ranking() -> None:
@@ -99,7 +85,6 @@ def test_captions_without_logic_keep_their_ranking() -> None:
     for mode in ("lcse", "anchored", "routed"):
         assert report["correlation"][mode] == pytest.approx(1.0)
         assert report["correlation_all"][mode] < 1.0
-    assert report["recall"]["holistic"]["1"] <= report["recall"]["holistic"]["10"]
     logic_alone = measure_retention(encoder, vectors, captions[-1:])
     assert logic_alone["correlation"]["lcse"] is None
     assert "–" in retention_text(logic_alone)
@@ -123,26 +108,11 @@ def test_image_vectors_are_computed_once_for_a_picture_as_it_is(tmp_path: Path) 
     first = image_vectors(encoder, files, cache=cache)
     np.testing.assert_array_equal(first, image_vectors(encoder, files, cache=cache))
     assert encoder.images_encoded == 3
-    (kept,) = cache.iterdir()
-    kept.write_bytes(kept.read_bytes()[:-10])
-    np.testing.assert_array_equal(first, image_vectors(encoder, files, cache=cache))
-    assert encoder.images_encoded == 6
     os.utime(files[0], ns=(0, files[0].stat().st_mtime_ns + 1))
     image_vectors(encoder, files, cache=cache)
-    assert encoder.images_encoded == 9
+    assert encoder.images_encoded == 6
     with pytest.raises(ImageError, match=r"bird.jpg: there is no such picture"):
         image_vectors(encoder, [*files, tmp_path / "bird.jpg"], cache=cache)
-
-
-def test_a_text_is_read_once() -> None:
-    encoder, _, vectors = toy_world(images=10)
-    remembering = RememberingEncoder(encoder)
-    LogicScorer(remembering, mode="factored").rank("a dog but no cat", vectors)
-    LogicScorer(remembering).rank("a dog but no cat", vectors)
-    before = encoder.texts_encoded
-    LogicScorer(remembering).rank("a dog but no cat", vectors)
-    assert encoder.texts_encoded == before
-    assert remembering.encode_texts([]).shape == (0, encoder.dimension)
 
 
 def test_captions_belong_to_a_path_and_not_to_a_name(tmp_path: Path) -> None:

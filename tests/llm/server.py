@@ -39,19 +39,15 @@ class Fault:
 BREAK_OFF = Fault(body=b'{"choices": [', cut=1000)
 
 
-def completion(content: Any, *, finish: str = "stop", refusal: str | None = None, **more: Any) -> bytes:
+def says(content: Any, *, finish: str = "stop", refusal: str | None = None, **more: Any) -> Fault:
     message = {"role": "assistant", "content": content, "refusal": refusal, **more}
     choice = {"index": 0, "finish_reason": finish, "message": message}
     told = {"id": "1", "object": "chat.completion", "created": 1, "model": "scripted", "choices": [choice]}
-    return json.dumps(told).encode()
-
-
-def says(content: Any, **more: Any) -> Fault:
-    return Fault(body=completion(content, **more))
+    return Fault(body=json.dumps(told).encode())
 
 
 def status(code: int, message: str = "scripted", **headers: str) -> Fault:
-    body = json.dumps({"error": {"message": message, "type": "error", "code": "error"}}).encode()
+    body = json.dumps({"error": {"message": message}}).encode()
     return Fault(code, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
 

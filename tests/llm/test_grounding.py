@@ -10,7 +10,6 @@ import pytest
 from lcse_plugins.parsing.llm.grounding import objections
 from lcse_plugins.parsing.llm.openai import OpenAIParser
 from lcse_plugins.parsing.llm.schema import Alternative, Reply, encode, reply_of
-from lcse_plugins.parsing.result import Parse
 from tests.llm.server import ScriptedServer, says
 from tests.parsing.gold import read_examples, read_tree
 
@@ -26,27 +25,21 @@ WRONG = listed("wrong_replies.txt")
 HARD = listed("hard_queries.txt")
 
 
-def answers(server: ScriptedServer, llm: OpenAIParser, replies: list[tuple[str, Reply]]) -> list[Parse]:
-    for text, reply in replies:
+def test_right_replies_are_believed_and_wrong_ones_never_over_the_wire(
+    server: ScriptedServer, llm: OpenAIParser
+) -> None:
+    for text, reply in RIGHT + WRONG:
         server.fails(text, says(encode(reply)))
-    return [llm.read(text) for text, _ in replies]
-
-
-def test_right_replies_are_believed_over_the_wire(server: ScriptedServer, llm: OpenAIParser) -> None:
-    refused = [(answer.text, answer.error) for answer in answers(server, llm, RIGHT) if answer.error]
-    assert len(RIGHT) >= 70
-    assert len(refused) <= 0.1 * len(RIGHT), refused
-
-
-def test_wrong_replies_are_never_believed_over_the_wire(server: ScriptedServer, llm: OpenAIParser) -> None:
-    believed = [answer.text for answer in answers(server, llm, WRONG) if answer.parser != "grammar"]
-    assert len(WRONG) >= 42
-    assert believed == []
+    refused = [(text, error) for text, _ in RIGHT if (error := llm.read(text).error)]
+    believed = [text for text, _ in WRONG if llm.read(text).parser != "grammar"]
+    assert min(len(RIGHT), len(WRONG)) > 40
+    assert not refused, refused
+    assert not believed, believed
 
 
 def test_right_readings_of_the_hard_queries_are_believed() -> None:
     refused = [(text, why) for text, reply in HARD if (why := objections(text, reply))]
-    assert len(refused) <= 0.1 * len(HARD), refused
+    assert len(refused) <= 0.02 * len(HARD), refused
 
 
 def mutants(right: Reply) -> Iterator[Reply]:

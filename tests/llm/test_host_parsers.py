@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeMessagesListChatModel, GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_lcse.parser_chain import query_parser_chain
 from langchain_openai import AzureChatOpenAI, ChatOpenAI
-from llama_index.core.llms import MockLLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index_lcse.llm_parser import LlamaIndexParser
 
@@ -56,12 +54,10 @@ async def test_a_right_reply_is_believed_and_kept(server: ScriptedServer, parser
     ("fault", "why"),
     [
         (says("I would rather not say"), ""),
-        (says('{"nodes": 5}'), ""),
         (says(encode(reply_of(Concept("unicorn")))), ""),
         (says(None, refusal="I cannot"), ""),
         (says('{"alternatives": [', finish="length"), ""),
         (status(500), "500"),
-        (status(401), "401"),
         (Fault(wait=0.8), "Timeout"),
     ],
 )
@@ -84,32 +80,24 @@ def test_braces_in_a_query_are_only_text(server: ScriptedServer, parser: LLMQuer
 class Scripted(FakeMessagesListChatModel):
     """Says what it is told to, and accepts tools."""
 
-    model_id: str = "scripted"
-
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
         return self
-
-
-class Other(HttpLLM):
-    pass
 
 
 def test_models_that_may_answer_differently_share_no_memory() -> None:
     azure: Any = {"azure_endpoint": "https://a", "api_version": "1", "api_key": "k"}
     chains: list[LLMQueryParser] = [
+        query_parser_chain(chat()),
         query_parser_chain(chat(), method="function_calling"),
-        *(query_parser_chain(chat(**options)) for options in ({}, {"base_url": "http://two/v1"}, {"temperature": 1})),
-        query_parser_chain(chat().bind(seed=1)),  # type: ignore[arg-type]
-        query_parser_chain(chat(base_url="http://two/v1").bind(seed=1)),  # type: ignore[arg-type]
+        *(query_parser_chain(chat(**options)) for options in ({"base_url": "http://two/v1"}, {"temperature": 1})),
+        *(query_parser_chain(chat(base_url=url).bind(seed=1)) for url in ("http://one/v1", "http://two/v1")),  # type: ignore[arg-type]
         *(query_parser_chain(AzureChatOpenAI(azure_deployment=name, **azure)) for name in ("large", "small")),
-        *(query_parser_chain(Scripted(model_id=name, responses=[])) for name in "ab"),
         *(LlamaIndexParser(HttpLLM(base_url=f"http://{name}/v1")) for name in ("one", "two")),
-        LlamaIndexParser(Other(base_url="http://one/v1")),
         LlamaIndexParser(HttpLLM(base_url="http://one/v1", system_prompt="Be brief.")),
     ]
     assert len({chain.fingerprint for chain in chains}) == len(chains)
     same = chat(api_key="other", timeout=3, max_retries=7, tags=["mine"], metadata={"run": "1"})
-    assert query_parser_chain(same).fingerprint == chains[1].fingerprint
+    assert query_parser_chain(same).fingerprint == chains[0].fingerprint
 
 
 # ------------------------------------------------------------------ LangChain's own ways
@@ -126,14 +114,14 @@ async def test_it_runs_as_a_runnable(server: ScriptedServer, base_url: str) -> N
 
 class Seen(BaseCallbackHandler):
     def __init__(self) -> None:
-        self.models: list[tuple[UUID | None, list[str]]] = []
         self.chains: list[str] = []
+        self.models: list[tuple[bool, list[str]]] = []
 
     def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
         self.chains.append(kwargs.get("name") or "")
 
-    def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
-        self.models.append((kwargs.get("parent_run_id"), kwargs.get("tags") or []))
+    def on_chat_model_start(self, serialized: Any, messages: Any, **kwargs: Any) -> None:
+        self.models.append((kwargs.get("parent_run_id") is not None, kwargs.get("tags") or []))
 
 
 @pytest.mark.parametrize("how", ["invoke", "ainvoke"])
@@ -144,8 +132,8 @@ async def test_callbacks_and_tags_reach_the_model(how: str) -> None:
     config: Any = {"callbacks": [seen], "tags": ["mine"]}
     assert (chain.invoke(TEXT, config) if how == "invoke" else await chain.ainvoke(TEXT, config)) == TREE
     assert "QueryParserChain" in seen.chains
-    ((parent, tags),) = seen.models
-    assert parent is not None
+    ((has_parent, tags),) = seen.models
+    assert has_parent
     assert "mine" in tags
 
 
@@ -169,14 +157,7 @@ def test_the_prompts_can_be_seen_and_replaced(server: ScriptedServer, base_url: 
     assert parser(TEXT) == TREE
     assert parser.fingerprint != before
     assert "Give the logic" in str(server.requests[0]["messages"])
-    assert "Never add" not in str(server.requests[0]["messages"])
     with pytest.raises(InvalidOption, match="no prompt 'other'"):
         parser.update_prompts({"other": PromptTemplate("{query}")})
     with pytest.raises(InvalidOption, match="needs the variable"):
         parser.update_prompts({"query_prompt": PromptTemplate("what?")})
-
-
-def test_a_model_that_echoes_is_not_believed() -> None:
-    answer = LlamaIndexParser(MockLLM()).read(TEXT)  # gives back the prompt, examples and all
-    assert (answer.query, answer.parser) == (parse(TEXT), "grammar")
-    assert answer.error

@@ -10,7 +10,7 @@ from lcse_plugins.parsing.hybrid import HybridParser, combined
 from lcse_plugins.parsing.llm.openai import OpenAIParser
 from lcse_plugins.parsing.result import DetailedParser, Parse
 from lcse_plugins.query import Concept, Query
-from tests.llm.server import TEXT, ScriptedServer
+from tests.llm.server import TEXT, Read, ScriptedServer
 
 SURE = TEXT
 UNSURE = "no dogs unless they are small"
@@ -20,26 +20,21 @@ UMBRELLA, PERSON = Concept("umbrella"), Concept("person")
 @pytest.mark.parametrize(
     "text", [SURE, "a man reading a newspaper", "a cat or a dog", '"no smoking" AND dog', "sky -bird"]
 )
-async def test_the_grammar_answers_what_is_clear(server: ScriptedServer, llm: OpenAIParser, text: str) -> None:
-    parser = HybridParser(llm)
-    for answer in (parser.read(text), await parser.aread(text)):
-        assert (answer.parser, answer.query, answer.sure) == ("grammar", parse(text), True)
+async def test_the_grammar_answers_what_is_clear(
+    server: ScriptedServer, llm: OpenAIParser, read: Read, text: str
+) -> None:
+    answer = await read(HybridParser(llm), text)
+    assert (answer.parser, answer.query, answer.sure) == ("grammar", parse(text), True)
     assert not server.requests
 
 
 @pytest.mark.parametrize("text", [UNSURE, "a no parking sign", "calle sin coches", "there isn't a tree in this garden"])
-async def test_the_model_is_asked_about_the_rest(server: ScriptedServer, llm: OpenAIParser, text: str) -> None:
+async def test_the_model_is_asked_about_the_rest(
+    server: ScriptedServer, llm: OpenAIParser, read: Read, text: str
+) -> None:
     server.knows({text: Concept(text)})
-    parser = HybridParser(llm)
-    assert parser.read(text).query == (await parser.aread(text)).query
-    assert server.asked[text] == 2
-
-
-def test_what_the_grammar_overlooks_comes_from_the_model(server: ScriptedServer, llm: OpenAIParser) -> None:
-    tree = Concept("calle") & ~Concept("coches")
-    server.knows({"calle sin coches": tree})
-    answer = HybridParser(llm).read("calle sin coches")
-    assert (answer.query, answer.sure, answer.parser) == (tree, False, "openai:m")
+    await read(HybridParser(llm), text)
+    assert server.asked[text] == 1
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,6 @@ async def test_it_works_on_one_loop_after_another_and_in_another_process(server:
             async with aclosing(parser):
                 return (await parser.aread(TEXT)).query
 
-        for _ in range(2):
-            assert await asyncio.to_thread(lambda: asyncio.run(once())) == await once() == parser(TEXT) == TREE
+        assert await asyncio.to_thread(lambda: asyncio.run(once())) == await once() == parser(TEXT) == TREE
         assert parser.fingerprint == made.fingerprint
         parser.close()

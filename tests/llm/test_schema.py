@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from lcse_plugins.errors import ParserOutputError, QueryTooComplex
-from lcse_plugins.parsing.llm.schema import SCHEMA, Alternative, decode, encode, reply_of, tree_of, unbounded
+from lcse_plugins.parsing.llm.schema import Alternative, decode, encode, reply_of, tree_of
 from lcse_plugins.query import And, Concept, Or, Query, canonical, concepts, format_query
 from tests.bench.worlds import holds
 from tests.strategies import trees
@@ -69,9 +69,3 @@ def test_there_is_a_bound() -> None:
     with pytest.raises(QueryTooComplex, match="more than 8 alternatives"):
         reply_of(And(tuple(pairs)))
     assert reply_of(~(Concept("a") | Concept("b"))) == (Alternative((), ("a", "b")),)
-
-
-def test_the_schema_without_limits_says_the_same_otherwise() -> None:
-    assert "maxItems" in json.dumps(SCHEMA)
-    assert "max" not in json.dumps(unbounded())
-    assert unbounded()["required"] == SCHEMA["required"]

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from lcse_plugins.errors import QueryTooComplex
 from lcse_plugins.parsing.llm.schema import Reply, reply_of
-from lcse_plugins.query import Query, affirms_nothing, concepts, excludes
+from lcse_plugins.query import Query, concepts, excludes
 
 __all__ = ["doubts", "objections"]
 
@@ -74,8 +74,6 @@ def doubts(text: str, query: Query) -> tuple[str, ...]:
     if cues.isdisjoint(_words(text)[0]) and not excludes(query):
         return ()
     named = {word for concept in concepts(query) for word in _words(concept)[0]}
-    if affirms_nothing(query) and named & _PLACES:
-        return ("nothing is wanted, not even the place",)  # "there isn't a tree in this garden"
     swallowed = sorted(cues & named)
     try:
         return (*(f"{cue!r} is part of a concept" for cue in swallowed), *objections(text, reply_of(query)))
