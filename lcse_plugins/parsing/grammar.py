@@ -35,6 +35,7 @@ from lcse_plugins.parsing.english.words import (
     Lexicon,
     Notes,
     content,
+    is_plural,
     is_thing,
     lexicon,
     lows,
@@ -42,7 +43,7 @@ from lcse_plugins.parsing.english.words import (
     split_words,
 )
 from lcse_plugins.parsing.result import MAX_CONCEPTS, Parse, affirmative_text, check_size, check_text
-from lcse_plugins.query import And, Concept, Not, Plain, Query, contradictions, format_query, is_constrained
+from lcse_plugins.query import And, Concept, Not, Plain, Query, concepts, contradictions, format_query, is_constrained
 
 __all__ = ["GrammarParser", "is_explicit", "parse"]
 
@@ -105,9 +106,8 @@ def read_english(text: str, start: int, end: int) -> Reading:
     query = build(terms, leaves, notes)
     if not notes.idiom:
         _check_unread(terms, lex, notes)
-    match query:
-        case Not(Concept(said)) if said.count(" ") > 1:  # "no country for old men", "no people on the beach"
-            notes.shape(f"all of {said!r} is excluded, and nothing is wanted")
+    if query is not None and is_constrained(query):
+        _check_concepts(query, words, lex, notes)
     if query is not None and not notes.signs and _is_logic(terms, query):
         return _reading(query, leaves, notes)
     leaves = Leaves(text, lex)
@@ -147,6 +147,23 @@ def _check_unread(terms: Sequence[Term], lex: Lexicon, notes: Notes) -> None:
             if word.kind == "word" and word.low in lex.sets["unread"]:
                 notes.sign(f"{word.low!r} is not understood here")
         _check_unread(term.group or (), lex, notes)
+
+
+def _check_concepts(query: Query, words: Chunk, lex: Lexicon, notes: Notes) -> None:
+    """Doubt what is no thing to see, and an exclusion that may be a title or a saying."""
+    for concept in concepts(query):
+        first = concept.split()[0].lower()
+        if first in lex.sets["asking"]:
+            notes.sign(f"{first!r}: a question or a condition")
+        elif len(concept) == 1 and concept.isascii() and concept.isalpha():
+            notes.sign(f"{concept!r} is a letter")  # "R and B concert"
+    match query:
+        case Not(Concept(said)) if said.count(" ") > 1:  # "no country for old men", "no people on the beach"
+            notes.shape(f"all of {said!r} is excluded, and nothing is wanted")
+        case Not(Concept(said)) if lows(words[:-1]) == ["no"] and not (
+            is_plural(words[1].low, lex) or lex.knows(words[1].low)
+        ):
+            notes.shape(f"{said!r} is excluded, and nothing is wanted")  # "no brainer"
 
 
 def _is_foreign(words: Chunk, lex: Lexicon) -> bool:

@@ -131,11 +131,17 @@ def _terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
                     term = Term([])
                 elif following.words[0].low in lex.sets["be"]:
                     del following.words[0]
+                elif not (
+                    lex.has(following.words[0].low, "preposition", "nearby") or following.words[0].low.endswith("ing")
+                ):
+                    notes.sign("what nobody did")  # "a scarecrow that nobody dressed"
         elif tag == "exclusive":
             before.exclusive = True
         elif tag in ("either", "both", "not both", "exactly one"):
-            term.mark = "not both" if tag == "both" and term.cue else tag
-            term.cue = "" if term.mark == "not both" else term.cue
+            if tag == "both" and term.cue != "without":
+                tag = "not both" if term.cue else tag  # but "lacking both windows and doors" lacks each
+            term.mark = "" if term.cue else tag
+            term.cue = "" if tag == "not both" else term.cue
             term.lead += words
         elif tag in ("only", "emphatic"):
             term.affirms = bool(terms)
@@ -147,6 +153,7 @@ def _terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
         negated |= term.negated
         if term.join == "nor" and not negated:
             term.cue, term.negated = "neither", True
+            negated = not at
             if at:
                 notes.sign("`nor` without a negation in front")
     if terms:
@@ -481,7 +488,8 @@ def doubt_compounds(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]
         low = lows(noun)
         if len(low) < 2 or "of" in low or term.led or term.join not in ("", ",") or any(w.kind != "word" for w in noun):
             continue
-        known = lex.has(" ".join(low), "compound", "shade") or lex.has(low[0], "kind of sign", "stuff")
+        known = lex.has(" ".join(low), "compound", "shade") or lex.has(low[0], "stuff")
+        known |= lex.has(low[0], "kind of sign") and (low[1] in lex.sets["sign"] or is_plural(low[1], lex))
         if len(low) == 2 and (known or (is_attribute(low[0], lex) and low[1] not in lex.sets["image"])):
             continue
         before, after = terms[at - 1] if at else Term([]), terms[at + 1] if at + 1 < len(terms) else Term([])
@@ -512,6 +520,9 @@ def attach_tails(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
         found.append(term)
         cue = cue if term.inherited else term.cue
         last = at + 1 == len(terms) or not terms[at + 1].inherited
+        if cue == "not" and term.lead[-2:-1] and lex.has(term.lead[-2].low, "be") and term.words[0].low in ("a", "an"):
+            if lex.has("".join(lows(term.words[tail_start(term.words, lex) :][:1])), "locative"):
+                notes.sign("who is there")  # "someone who isn't a doctor in a hospital"
         if not last or cue in ("free", "absent", "not") or term.group is not None:
             continue
         if host is None or not content(host.words, lex):
@@ -557,6 +568,9 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
         notes.sign("how far the negation reaches")
     single = term.words[0].low in ("a", "an")
     start = tail_start(words, lex)
+    if start > 1 and term.lead[-1].low == "without" and is_plural(words[0].low, lex) and words[0] == term.words[0]:
+        if not (words[1].low == "of" or is_plural(words[1].low, lex) or words[1].low.endswith("ing")):
+            notes.sign(f"`without {words[0].low} {words[1].low}`")  # "men without hats band"
     while start < len(words):
         noun, tail = words[:start], words[start:]
         end = _phrase_end(tail, lex) if tail[0].low in lex.sets["preposition"] else len(tail)
@@ -629,6 +643,8 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
             return "doubt" if not noun[-1].instead and (hosts_move or first in lex.sets["scenic"]) else "thing"
         if first in lex.sets["scenic"]:
             return "doubt" if worn and hosts_place else "host"
+        if first.endswith("ed") and len(low) == 1:
+            return "doubt" if hosts_move else "thing"  # "a remote with no buttons pressed"
         acts = first.endswith("ing") and first not in lex.sets["lying"]
         if hosts_move or (worn and acts and not hosts_place):
             return "host"
@@ -636,10 +652,10 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         return "thing" if (hosts_place or lies) and not worn and not single else "doubt"
     if first in ("during", "after", "before") or lex.has(last, "occasion") or lex.has("".join(low[-2:-1]), "occasion"):
         return "host"
-    if first in ("about", "of") or (first == "for" and last in lex.sets["mover"]):
+    if first in ("about", "of") or (first == "for" and lex.has(last, "mover") and lex.has(owner, "place", "setting")):
         return "thing"
     if first in ("for", "from", "to", "between", "with"):
-        told = hosts_move or (first == "with" and "a" in low)
+        told = (hosts_move and first != "for") or (first == "with" and "a" in low)
         return "doubt" if mover or not told else "host"
     if first == "in" and mover and (last in lex.sets["clothing"] or is_attribute(last, lex)):
         return "thing"
@@ -683,7 +699,7 @@ def join_descriptions(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Ter
         if before is None or not _affirmed(before) or not _affirmed(term) or term.mark or term.affirms:
             listed = _is_list(terms, at, lex)
         elif term.join in ("and", ", and"):
-            if not (term.strong or before.mark == "both" or listed):
+            if not (term.strong or before.mark in ("both", "not both") or listed):
                 before.words += [*term.lead, *term.words]
                 continue
         elif term.join != ",":

@@ -92,6 +92,8 @@ def _sentence(terms: list[Term], leaves: Leaves, notes: Notes) -> Query | None:
             term.join = "or"
         ors = _ors(terms)
     if not ors:
+        if any(term.exclusive for term in terms):
+            notes.shape("`and`, but not both")
         for at in marked:
             terms[at].words = [*terms[at].lead, *terms[at].words]  # "one of the waiters and a guest"
         return _conjunction(terms, leaves, notes)

@@ -59,6 +59,10 @@ class Lexicon:
         """Whether a word stands in one of these tables."""
         return any(word in self.sets[name] for name in names)
 
+    def knows(self, word: str) -> bool:
+        """Whether a word stands in any table."""
+        return any(word in words for words in self.sets.values())
+
 
 def match(phrases: Phrases, words: Sequence[str], at: int = 0) -> tuple[int, str]:
     """The length and table of the longest phrase at a place; `(0, "")` when there is none."""
@@ -391,6 +395,8 @@ def without_dangling(chunk: Chunk, lex: Lexicon) -> Chunk:
     while (length := match(lex.dangling, low, at)[0]) > 0:
         if low[at] == "it" and at + 1 < len(low) and low[at + 1] in lex.sets["preposition"]:
             break  # "a table with food on it"
+        if low[at] == "show" and low[at + 1 : at + 2] == ["the"]:
+            break  # "a stage before the show"
         at += length
     return chunk[: len(chunk) - at]
 
