@@ -138,10 +138,10 @@ def _terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
         elif tag == "exclusive":
             before.exclusive = True
         elif tag in ("either", "both", "not both", "exactly one"):
-            if tag == "both" and term.cue != "without":
-                tag = "not both" if term.cue else tag  # but "lacking both windows and doors" lacks each
-            term.mark = "" if term.cue else tag
-            term.cue = "" if tag == "not both" else term.cue
+            if tag == "both" and term.cue:  # "lacking both windows and doors" lacks each
+                notes.shape("whether each is absent, or one of the two")
+                tag = "not both" if "not" in lows(term.lead) else ""
+            term.mark, term.cue = tag, "" if tag == "not both" else term.cue
             term.lead += words
         elif tag in ("only", "emphatic"):
             term.affirms = bool(terms)
@@ -250,8 +250,6 @@ def split_subjects(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
                     found.append(Term(host_words, join=term.join, lead=term.lead))
                     term.join = ""
                 term.words = term.words[leads[-1] + 1 :] or term.words
-            elif any(is_verb(term.words, at, lex) for at in range(1, len(low))):
-                notes.sign("it is unclear what is absent")
             term.words = without_dangling(term.words, lex) or term.words  # "a dog that is absent"
         found.append(term)
     return found
@@ -355,8 +353,6 @@ def _inherits(
             return _inherits_and(term, terms[at - 1], cue, lex, listing=listing)
         if choosing:
             return "no"
-        if (verb == "yes") != _verbal(cue, lex) and cue.cue != "neither":
-            return "doubt"
         if term.join == ", or" and not listing and not terms[0].negated:
             return "no" if article else "doubt"
         loose = cue.cue == "no" and first in lex.sets["article"] and cue.words[0].low not in lex.sets["article"]
@@ -447,10 +443,6 @@ def _inherits_comma(term: Term, cue: Term, lex: Lexicon) -> str:
         return "doubt"
     several = is_plural(head_noun(term.words, lex), lex), is_plural(head_noun(cue.words, lex), lex)
     return "doubt" if several[0] == several[1] and described[0] == described[1] else "no"
-
-
-def _verbal(cue: Term, lex: Lexicon) -> bool:
-    return cue.cue == "not" and is_verb(cue.words, 0, lex)
 
 
 def _note_double(terms: Sequence[Term], at: int, lex: Lexicon, notes: Notes) -> None:
@@ -702,8 +694,6 @@ def join_descriptions(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Ter
             if not (term.strong or before.mark in ("both", "not both") or listed):
                 before.words += [*term.lead, *term.words]
                 continue
-        elif term.join != ",":
-            listed = _is_list(terms, at, lex)
         found.append(term)
     return found
 

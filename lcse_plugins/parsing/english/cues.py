@@ -34,29 +34,17 @@ class Item(NamedTuple):
     words: Chunk
 
 
-class Place(NamedTuple):
+class Place:
     """A cue where it stands: from `at` to `end` in `low`, behind the words of `run` and the earlier items.
 
     `first` and `text` are of the cue, `before` and `after` stand beside it, `last` ends the run in front of it.
     """
 
-    words: Chunk
-    low: Sequence[str]
-    at: int
-    end: int
-    run: Chunk
-    items: Sequence[Item]
-    first: str
-    text: str
-    before: str
-    after: str
-    last: str
-
-
-def _place(words: Chunk, low: Sequence[str], at: int, end: int, run: Chunk, items: Sequence[Item]) -> Place:
-    before, after = low[at - 1] if at else "", low[end] if end < len(low) else ""
-    last = run[-1].low if run else ""
-    return Place(words, low, at, end, run, items, low[at], " ".join(low[at:end]), before, after, last)
+    def __init__(self, words: Chunk, low: Sequence[str], at: int, end: int, run: Chunk, items: Sequence[Item]) -> None:
+        self.words, self.low, self.at, self.end, self.run, self.items = words, low, at, end, run, items
+        self.first, self.text = low[at], " ".join(low[at:end])
+        self.before, self.after = low[at - 1] if at else "", low[end] if end < len(low) else ""
+        self.last = run[-1].low if run else ""
 
 
 def tag_cues(words: Chunk, lex: Lexicon, notes: Notes) -> list[Item]:
@@ -84,7 +72,7 @@ def tag_cues(words: Chunk, lex: Lexicon, notes: Notes) -> list[Item]:
                 continue
             length, tag = match(lex.cues, low, at)
             if length:
-                here = _place(words, low, at, at + length, run, items)
+                here = Place(words, low, at, at + length, run, items)
                 length, tag = _sense(here, tag, lex, notes, negated=negated)
             elif negated and run and (length := _wish_length(low, at, run, lex)):
                 tag = "only"
@@ -171,9 +159,7 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
     if tag in ("no", "not", "without") and alone and here.first != "except":
         notes.sign(f"{here.text} stands alone")
         return plain
-    if tag in ("either", "both", "exactly one") and not {"and", "or", ",", "as"} & {
-        *here.low[here.end : here.end + 24]
-    }:
+    if tag in ("either", "both", "exactly one") and not {"and", "or", ",", "as"} & {*here.low[here.end :][:24]}:
         return plain
     if here.first in ("minus", "plus") and (after[:1].isdigit() or here.before in ("a", "the")):
         return plain
@@ -187,8 +173,6 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
         return plain
     if tag == "only" and (not negated or not after or here.last in lex.sets["preposition"]):
         return plain
-    if here.text == "without both":
-        notes.shape("whether each is absent, or one of the two")
     if tag == "exclusive" and after and after not in _ENDS:
         return length, "not both"
     if tag == "but" and length == 1 and match(lex.cues, here.low, here.end)[1] not in NEGATIONS:
