@@ -106,10 +106,11 @@ def read_english(text: str, start: int, end: int) -> Reading:
     query = build(terms, leaves, notes)
     if not notes.idiom:
         _check_unread(terms, lex, notes)
-    if query is not None and is_constrained(query):
+    joined = any(term.negated or term.group or term.mark or term.join not in ("", ",", ".") for term in terms)
+    if query is not None and joined and is_constrained(query):
         _check_concepts(query, words, lex, notes)
-    if query is not None and not notes.signs and _is_logic(terms, query):
-        return _reading(query, leaves, notes)
+        if not notes.signs:
+            return _reading(query, leaves, notes)
     leaves = Leaves(text, lex)
     things = [] if notes.signs else _side_by_side(items, leaves)
     kept = content(words, lex)
@@ -123,21 +124,11 @@ def _reading(query: Query, leaves: Leaves, notes: Notes) -> Reading:
     return Reading(query, leaves.spans, tuple(said), not said)
 
 
-def _is_logic(terms: Sequence[Term], query: Query) -> bool:
-    """Whether the terms say more than things side by side."""
-    return is_constrained(query) and any(
-        term.negated or term.group is not None or term.mark or term.join not in ("", ",", ".") for term in terms
-    )
-
-
 def _side_by_side(items: Sequence[Item], leaves: Leaves) -> list[Concept]:
     """The things of a query that only lists them: `beach, sunset, palm trees`."""
     things = [content(item.words, leaves.lex) for item in items[::2]]
-    if not 1 < len(things) < MAX_CONCEPTS or [item.tag for item in items] != ["words", ","] * (len(things) - 1) + [
-        "words"
-    ]:
-        return []
-    return [leaves.made(thing) for thing in things] if all(is_thing(thing, leaves.lex) for thing in things) else []
+    listed = [item.tag for item in items] == (["words", ","] * len(things))[:-1] and 1 < len(things) < MAX_CONCEPTS
+    return [leaves.made(thing) for thing in things if listed and all(is_thing(each, leaves.lex) for each in things)]
 
 
 def _check_unread(terms: Sequence[Term], lex: Lexicon, notes: Notes) -> None:

@@ -125,15 +125,13 @@ def _terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
             term.exception |= words[0].low in lex.sets["exception"]
             if tag == "nobody":
                 term.words = [words[0]._replace(low="people", instead="people")]
-                following = items[at + 1] if at + 1 < len(items) else Item("", [])
-                if following.tag != "words" or following.words[0].low in lex.sets["quantity"]:
+                following = items[at + 1].words if at + 1 < len(items) and items[at + 1].tag == "words" else []
+                if not following or following[0].low in lex.sets["quantity"]:
                     terms.append(term)
                     term = Term([])
-                elif following.words[0].low in lex.sets["be"]:
-                    del following.words[0]
-                elif not (
-                    lex.has(following.words[0].low, "preposition", "nearby") or following.words[0].low.endswith("ing")
-                ):
+                elif following[0].low in lex.sets["be"]:
+                    del following[0]
+                elif not (following[0].low.endswith("ing") or lex.has(following[0].low, "preposition", "nearby")):
                     notes.sign("what nobody did")  # "a scarecrow that nobody dressed"
         elif tag == "exclusive":
             before.exclusive = True
@@ -241,8 +239,8 @@ def split_subjects(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
         if term.cue == "not" and not term.join and found and "where" in lows(found[-1].words)[1:-1]:
             host = found[-1]  # "a restaurant where people are not smoking": the people are in the clause that is denied
             at = lows(host.words).index("where", 1)
-            if subject := without_dangling(host.words[at + 1 :], lex):
-                host.words, term.words = host.words[:at], [*subject, *term.words]
+            subject = without_dangling(host.words[at + 1 :], lex)
+            host.words, term.words = host.words[:at], [*subject, *term.words]
         elif term.cue == "absent":
             leads = [at for at, word in enumerate(low) if word in ("where", "while", "with", "which", "has", "have")]
             if leads and leads[-1] > 0:
@@ -550,6 +548,8 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
     words = content(term.words, lex, absent=True)
     if not words:
         return
+    if lex.has(term.words[0].low, "image") and words[0] != term.words[0]:
+        notes.sign("what the picture is of")  # "a book without pictures about whales"
     if head_noun(content(host.words, lex), lex) in lex.sets["depiction"]:
         _note_picture(term, host, lex, notes)
     if finite := _finite_verb(words, host, term, lex, notes):
@@ -629,6 +629,8 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
     if first == "where" or low[:2] == ["in", "which"]:
         return "thing" if thing in ("place", "places", "spot") else "host"
     if first in lex.sets["relative"]:
+        if lex.has("".join(low[1:2]), "be") and (low[1] in ("is", "was")) == is_plural(thing, lex):
+            return "host" if is_plural(owner, lex) != is_plural(thing, lex) else "doubt"
         return "thing" if mover else "host" if worn and hosts_move else "doubt"
     if first not in lex.sets["preposition"] or is_verb(tail, 0, lex):
         if mover:
@@ -641,7 +643,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         if hosts_move or (worn and acts and not hosts_place):
             return "host"
         lies = (lex.has(first, "lying") or lex.has(thing, "unwanted")) and not {"through", "along"} & {*low}
-        return "thing" if (hosts_place or lies) and not worn and not single else "doubt"
+        return "thing" if (lies or (acts and hosts_place)) and not worn and not single else "doubt"
     if first in ("during", "after", "before") or lex.has(last, "occasion") or lex.has("".join(low[-2:-1]), "occasion"):
         return "host"
     if first in ("about", "of") or (first == "for" and lex.has(last, "mover") and lex.has(owner, "place", "setting")):
@@ -658,10 +660,13 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         if not (mover or worn) and (hosts_move or (single and not hosts_place)):
             return "doubt"  # "a phone without a case on the desk"
         if worn and not pointing and last not in ("wall", "walls", "water"):
-            return "doubt" if "the" not in low else "host" if hosts_move else "thing"
+            return "doubt" if "the" not in low else "host" if hosts_move else "thing" if hosts_place else "doubt"
         return "thing"
     if pointing:
-        return "drop" if low[1:] in (["it"], ["him"], ["her"], ["them"]) else "host"
+        if low[1:] in (["it"], ["him"], ["her"], ["them"]):
+            return "drop"
+        within = first in ("in", "on", "inside")  # "a seagull without a fish in its beak"
+        return "doubt" if worn == within else "host" if worn else "thing"
     if "a" in low or "an" in low:
         return "host"
     if last in lex.sets["setting"] or (last in lex.sets["place"] and first in ("in", "on", "at")):
@@ -669,7 +674,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
             return "doubt"
         return "host" if hosts_move or not mover else "thing" if hosts_place and "the" in low else "doubt"
     if {"the", "both", "either"} & {*low}:
-        return "thing" if mover or not hosts_move else "doubt"
+        return "doubt" if hosts_move or (single and not hosts_place) else "thing"
     return "thing" if mover and hosts_place and first != "at" else "host" if hosts_move and not hosts_place else "doubt"
 
 
