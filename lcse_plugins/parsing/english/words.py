@@ -186,7 +186,7 @@ def split_words(text: str, start: int, end: int, lex: Lexicon) -> Chunk:
         low = {"[": "(", "]": ")"}.get(low, low)
         if kind == "word":
             low = unicodedata.normalize("NFKC", low.translate(_APOSTROPHES)).lower()
-        if hit[0] == "OR" and found and found[-1].low in lex.sets["oregon"]:
+        if hit[0] == "OR" and lex.sets["oregon"] & {*lows(found[-2:])}:
             low = "OR"
         elif low == "&":
             kind, low = "word", "&" if _joins_names(text, hit.start()) else "and"
