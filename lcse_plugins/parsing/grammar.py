@@ -35,6 +35,7 @@ from lcse_plugins.parsing.english.words import (
     Lexicon,
     Notes,
     content,
+    is_plural,
     is_thing,
     lexicon,
     lows,
@@ -42,7 +43,7 @@ from lcse_plugins.parsing.english.words import (
     split_words,
 )
 from lcse_plugins.parsing.result import MAX_CONCEPTS, Parse, affirmative_text, check_size, check_text
-from lcse_plugins.query import And, Concept, Not, Plain, Query, contradictions, format_query, is_constrained
+from lcse_plugins.query import And, Concept, Not, Plain, Query, concepts, contradictions, format_query, is_constrained
 
 __all__ = ["GrammarParser", "is_explicit", "parse"]
 
@@ -105,11 +106,11 @@ def read_english(text: str, start: int, end: int) -> Reading:
     query = build(terms, leaves, notes)
     if not (notes.idiom or notes.signs):
         _check_unread(terms, lex, notes)
-    match query:
-        case Not(Concept(said)) if said.count(" ") > 1:  # "no country for old men", "no people on the beach"
-            notes.shape(f"all of {said!r} is excluded, and nothing is wanted")
-    if query is not None and not notes.signs and _is_logic(terms, query):
-        return _reading(query, leaves, notes)
+    joined = any(term.negated or term.group or term.mark or term.join not in ("", ",", ".") for term in terms)
+    if query is not None and joined and is_constrained(query):
+        _check_concepts(query, words, lex, notes)
+        if not notes.signs:
+            return _reading(query, leaves, notes)
     leaves = Leaves(text, lex)
     things = [] if notes.signs else _side_by_side(items, leaves)
     kept = content(words, lex)
@@ -123,21 +124,11 @@ def _reading(query: Query, leaves: Leaves, notes: Notes) -> Reading:
     return Reading(query, leaves.spans, tuple(said), not said)
 
 
-def _is_logic(terms: Sequence[Term], query: Query) -> bool:
-    """Whether the terms say more than things side by side."""
-    return is_constrained(query) and any(
-        term.negated or term.group is not None or term.mark or term.join not in ("", ",", ".") for term in terms
-    )
-
-
 def _side_by_side(items: Sequence[Item], leaves: Leaves) -> list[Concept]:
     """The things of a query that only lists them: `beach, sunset, palm trees`."""
     things = [content(item.words, leaves.lex) for item in items[::2]]
-    if not 1 < len(things) < MAX_CONCEPTS or [item.tag for item in items] != ["words", ","] * (len(things) - 1) + [
-        "words"
-    ]:
-        return []
-    return [leaves.made(thing) for thing in things] if all(is_thing(thing, leaves.lex) for thing in things) else []
+    listed = [item.tag for item in items] == (["words", ","] * len(things))[:-1] and 1 < len(things) < MAX_CONCEPTS
+    return [leaves.made(thing) for thing in things if listed and all(is_thing(each, leaves.lex) for each in things)]
 
 
 def _check_unread(terms: Sequence[Term], lex: Lexicon, notes: Notes) -> None:
@@ -147,6 +138,23 @@ def _check_unread(terms: Sequence[Term], lex: Lexicon, notes: Notes) -> None:
             if word.kind == "word" and word.low in lex.sets["unread"]:
                 notes.sign(f"{word.low!r} is not understood here")
         _check_unread(term.group or (), lex, notes)
+
+
+def _check_concepts(query: Query, words: Chunk, lex: Lexicon, notes: Notes) -> None:
+    """Doubt what is no thing to see, and an exclusion that may be a title or a saying."""
+    for concept in concepts(query):
+        first = concept.split()[0].lower()
+        if first in lex.sets["asking"]:
+            notes.sign(f"{first!r}: a question or a condition")
+        elif len(concept) == 1 and concept.isascii() and concept.isalpha():
+            notes.sign(f"{concept!r} is a letter")  # "R and B concert"
+    match query:
+        case Not(Concept(said)) if said.count(" ") > 1:  # "no country for old men", "no people on the beach"
+            notes.shape(f"all of {said!r} is excluded, and nothing is wanted")
+        case Not(Concept(said)) if lows(words[:-1]) == ["no"] and not (
+            is_plural(words[1].low, lex) or lex.knows(words[1].low)
+        ):
+            notes.shape(f"{said!r} is excluded, and nothing is wanted")  # "no brainer"
 
 
 def _is_foreign(words: Chunk, lex: Lexicon) -> bool:

@@ -48,13 +48,6 @@ def test_the_parser_is_honest(name: str) -> None:
     assert [text for text, _, read in judged(name) if not read.sure and not read.notes] == []
 
 
-def test_the_lists_are_long_and_hold_each_query_once() -> None:
-    for name in FLOORS:
-        texts = [example.text for example in read_examples(name)]
-        assert len(texts) == len(set(texts)) > 100, name
-    assert len(read_examples("families.txt")) >= 300
-
-
 @pytest.mark.parametrize(
     ("gold", "got", "verdict"),
     [

@@ -125,17 +125,21 @@ def _terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
             term.exception |= words[0].low in lex.sets["exception"]
             if tag == "nobody":
                 term.words = [words[0]._replace(low="people", instead="people")]
-                following = items[at + 1] if at + 1 < len(items) else Item("", [])
-                if following.tag != "words" or following.words[0].low in lex.sets["quantity"]:
+                following = items[at + 1].words if at + 1 < len(items) and items[at + 1].tag == "words" else []
+                if not following or following[0].low in lex.sets["quantity"]:
                     terms.append(term)
                     term = Term([])
-                elif following.words[0].low in lex.sets["be"]:
-                    del following.words[0]
+                elif following[0].low in lex.sets["be"]:
+                    del following[0]
+                elif not (following[0].low.endswith("ing") or lex.has(following[0].low, "preposition", "nearby")):
+                    notes.sign("what nobody did")  # "a scarecrow that nobody dressed"
         elif tag == "exclusive":
             before.exclusive = True
         elif tag in ("either", "both", "not both", "exactly one"):
-            term.mark = "not both" if tag == "both" and term.cue else tag
-            term.cue = "" if term.mark == "not both" else term.cue
+            if tag == "both" and term.cue:  # "lacking both windows and doors" lacks each
+                notes.shape("whether each is absent, or one of the two")
+                tag = "not both" if "not" in lows(term.lead) else ""
+            term.mark, term.cue = tag, "" if tag == "not both" else term.cue
             term.lead += words
         elif tag in ("only", "emphatic"):
             term.affirms = bool(terms)
@@ -147,6 +151,7 @@ def _terms_of(items: Sequence[Item], lex: Lexicon, notes: Notes) -> list[Term]:
         negated |= term.negated
         if term.join == "nor" and not negated:
             term.cue, term.negated = "neither", True
+            negated = not at
             if at:
                 notes.sign("`nor` without a negation in front")
     if terms:
@@ -234,8 +239,8 @@ def split_subjects(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
         if term.cue == "not" and not term.join and found and "where" in lows(found[-1].words)[1:-1]:
             host = found[-1]  # "a restaurant where people are not smoking": the people are in the clause that is denied
             at = lows(host.words).index("where", 1)
-            if subject := without_dangling(host.words[at + 1 :], lex):
-                host.words, term.words = host.words[:at], [*subject, *term.words]
+            subject = without_dangling(host.words[at + 1 :], lex)
+            host.words, term.words = host.words[:at], [*subject, *term.words]
         elif term.cue == "absent":
             leads = [at for at, word in enumerate(low) if word in ("where", "while", "with", "which", "has", "have")]
             if leads and leads[-1] > 0:
@@ -243,8 +248,6 @@ def split_subjects(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
                     found.append(Term(host_words, join=term.join, lead=term.lead))
                     term.join = ""
                 term.words = term.words[leads[-1] + 1 :] or term.words
-            elif any(is_verb(term.words, at, lex) for at in range(1, len(low))):
-                notes.sign("it is unclear what is absent")
             term.words = without_dangling(term.words, lex) or term.words  # "a dog that is absent"
         found.append(term)
     return found
@@ -348,8 +351,6 @@ def _inherits(
             return _inherits_and(term, terms[at - 1], cue, lex, listing=listing)
         if choosing:
             return "no"
-        if (verb == "yes") != _verbal(cue, lex) and cue.cue != "neither":
-            return "doubt"
         if term.join == ", or" and not listing and not terms[0].negated:
             return "no" if article else "doubt"
         loose = cue.cue == "no" and first in lex.sets["article"] and cue.words[0].low not in lex.sets["article"]
@@ -442,10 +443,6 @@ def _inherits_comma(term: Term, cue: Term, lex: Lexicon) -> str:
     return "doubt" if several[0] == several[1] and described[0] == described[1] else "no"
 
 
-def _verbal(cue: Term, lex: Lexicon) -> bool:
-    return cue.cue == "not" and is_verb(cue.words, 0, lex)
-
-
 def _note_double(terms: Sequence[Term], at: int, lex: Lexicon, notes: Notes) -> None:
     """`no dogs without leashes`, `not red car`: nobody can tell."""
     term, before = terms[at], terms[at - 1] if at else Term([])
@@ -481,7 +478,8 @@ def doubt_compounds(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]
         low = lows(noun)
         if len(low) < 2 or "of" in low or term.led or term.join not in ("", ",") or any(w.kind != "word" for w in noun):
             continue
-        known = lex.has(" ".join(low), "compound", "shade") or lex.has(low[0], "kind of sign", "stuff")
+        known = lex.has(" ".join(low), "compound", "shade") or lex.has(low[0], "stuff")
+        known |= lex.has(low[0], "kind of sign") and (low[1] in lex.sets["sign"] or is_plural(low[1], lex))
         if len(low) == 2 and (known or (is_attribute(low[0], lex) and low[1] not in lex.sets["image"])):
             continue
         before, after = terms[at - 1] if at else Term([]), terms[at + 1] if at + 1 < len(terms) else Term([])
@@ -512,6 +510,9 @@ def attach_tails(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Term]:
         found.append(term)
         cue = cue if term.inherited else term.cue
         last = at + 1 == len(terms) or not terms[at + 1].inherited
+        if cue == "not" and term.lead[-2:-1] and lex.has(term.lead[-2].low, "be") and term.words[0].low in ("a", "an"):
+            if lex.has("".join(lows(term.words[tail_start(term.words, lex) :][:1])), "locative"):
+                notes.sign("who is there")  # "someone who isn't a doctor in a hospital"
         if not last or cue in ("free", "absent", "not") or term.group is not None:
             continue
         if host is None or not content(host.words, lex):
@@ -547,6 +548,8 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
     words = content(term.words, lex, absent=True)
     if not words:
         return
+    if lex.has(term.words[0].low, "image") and words[0] != term.words[0]:
+        notes.sign("what the picture is of")  # "a book without pictures about whales"
     if head_noun(content(host.words, lex), lex) in lex.sets["depiction"]:
         _note_picture(term, host, lex, notes)
     if finite := _finite_verb(words, host, term, lex, notes):
@@ -557,6 +560,9 @@ def _attach(term: Term, host: Term, lex: Lexicon, notes: Notes) -> None:
         notes.sign("how far the negation reaches")
     single = term.words[0].low in ("a", "an")
     start = tail_start(words, lex)
+    if start > 1 and term.lead[-1].low == "without" and is_plural(words[0].low, lex) and words[0] == term.words[0]:
+        if not (words[1].low == "of" or is_plural(words[1].low, lex) or words[1].low.endswith("ing")):
+            notes.sign(f"`without {words[0].low} {words[1].low}`")  # "men without hats band"
     while start < len(words):
         noun, tail = words[:start], words[start:]
         end = _phrase_end(tail, lex) if tail[0].low in lex.sets["preposition"] else len(tail)
@@ -623,23 +629,27 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
     if first == "where" or low[:2] == ["in", "which"]:
         return "thing" if thing in ("place", "places", "spot") else "host"
     if first in lex.sets["relative"]:
+        if lex.has("".join(low[1:2]), "be") and (low[1] in ("is", "was")) == is_plural(thing, lex):
+            return "host" if is_plural(owner, lex) != is_plural(thing, lex) else "doubt"
         return "thing" if mover else "host" if worn and hosts_move else "doubt"
     if first not in lex.sets["preposition"] or is_verb(tail, 0, lex):
         if mover:
             return "doubt" if not noun[-1].instead and (hosts_move or first in lex.sets["scenic"]) else "thing"
         if first in lex.sets["scenic"]:
             return "doubt" if worn and hosts_place else "host"
+        if first.endswith("ed") and len(low) == 1:
+            return "doubt" if hosts_move else "thing"  # "a remote with no buttons pressed"
         acts = first.endswith("ing") and first not in lex.sets["lying"]
         if hosts_move or (worn and acts and not hosts_place):
             return "host"
         lies = (lex.has(first, "lying") or lex.has(thing, "unwanted")) and not {"through", "along"} & {*low}
-        return "thing" if (hosts_place or lies) and not worn and not single else "doubt"
+        return "thing" if (lies or (acts and hosts_place)) and not worn and not single else "doubt"
     if first in ("during", "after", "before") or lex.has(last, "occasion") or lex.has("".join(low[-2:-1]), "occasion"):
         return "host"
-    if first in ("about", "of") or (first == "for" and last in lex.sets["mover"]):
+    if first in ("about", "of") or (first == "for" and lex.has(last, "mover") and lex.has(owner, "place", "setting")):
         return "thing"
     if first in ("for", "from", "to", "between", "with"):
-        told = hosts_move or (first == "with" and "a" in low)
+        told = (hosts_move and first != "for") or (first == "with" and "a" in low)
         return "doubt" if mover or not told else "host"
     if first == "in" and mover and (last in lex.sets["clothing"] or is_attribute(last, lex)):
         return "thing"
@@ -650,10 +660,13 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
         if not (mover or worn) and (hosts_move or (single and not hosts_place)):
             return "doubt"  # "a phone without a case on the desk"
         if worn and not pointing and last not in ("wall", "walls", "water"):
-            return "doubt" if "the" not in low else "host" if hosts_move else "thing"
+            return "doubt" if "the" not in low else "host" if hosts_move else "thing" if hosts_place else "doubt"
         return "thing"
     if pointing:
-        return "drop" if low[1:] in (["it"], ["him"], ["her"], ["them"]) else "host"
+        if low[1:] in (["it"], ["him"], ["her"], ["them"]):
+            return "drop"
+        within = first in ("in", "on", "inside")  # "a seagull without a fish in its beak"
+        return "doubt" if worn == within else "host" if worn else "thing"
     if "a" in low or "an" in low:
         return "host"
     if last in lex.sets["setting"] or (last in lex.sets["place"] and first in ("in", "on", "at")):
@@ -661,7 +674,7 @@ def _owner(noun: Chunk, tail: Chunk, host: Term, lex: Lexicon, *, single: bool) 
             return "doubt"
         return "host" if hosts_move or not mover else "thing" if hosts_place and "the" in low else "doubt"
     if {"the", "both", "either"} & {*low}:
-        return "thing" if mover or not hosts_move else "doubt"
+        return "doubt" if hosts_move or (single and not hosts_place) else "thing"
     return "thing" if mover and hosts_place and first != "at" else "host" if hosts_move and not hosts_place else "doubt"
 
 
@@ -683,11 +696,9 @@ def join_descriptions(terms: list[Term], lex: Lexicon, notes: Notes) -> list[Ter
         if before is None or not _affirmed(before) or not _affirmed(term) or term.mark or term.affirms:
             listed = _is_list(terms, at, lex)
         elif term.join in ("and", ", and"):
-            if not (term.strong or before.mark == "both" or listed):
+            if not (term.strong or before.mark in ("both", "not both") or listed):
                 before.words += [*term.lead, *term.words]
                 continue
-        elif term.join != ",":
-            listed = _is_list(terms, at, lex)
         found.append(term)
     return found
 

@@ -34,29 +34,17 @@ class Item(NamedTuple):
     words: Chunk
 
 
-class Place(NamedTuple):
+class Place:
     """A cue where it stands: from `at` to `end` in `low`, behind the words of `run` and the earlier items.
 
     `first` and `text` are of the cue, `before` and `after` stand beside it, `last` ends the run in front of it.
     """
 
-    words: Chunk
-    low: Sequence[str]
-    at: int
-    end: int
-    run: Chunk
-    items: Sequence[Item]
-    first: str
-    text: str
-    before: str
-    after: str
-    last: str
-
-
-def _place(words: Chunk, low: Sequence[str], at: int, end: int, run: Chunk, items: Sequence[Item]) -> Place:
-    before, after = low[at - 1] if at else "", low[end] if end < len(low) else ""
-    last = run[-1].low if run else ""
-    return Place(words, low, at, end, run, items, low[at], " ".join(low[at:end]), before, after, last)
+    def __init__(self, words: Chunk, low: Sequence[str], at: int, end: int, run: Chunk, items: Sequence[Item]) -> None:
+        self.words, self.low, self.at, self.end, self.run, self.items = words, low, at, end, run, items
+        self.first, self.text = low[at], " ".join(low[at:end])
+        self.before, self.after = low[at - 1] if at else "", low[end] if end < len(low) else ""
+        self.last = run[-1].low if run else ""
 
 
 def tag_cues(words: Chunk, lex: Lexicon, notes: Notes) -> list[Item]:
@@ -84,7 +72,7 @@ def tag_cues(words: Chunk, lex: Lexicon, notes: Notes) -> list[Item]:
                 continue
             length, tag = match(lex.cues, low, at)
             if length:
-                here = _place(words, low, at, at + length, run, items)
+                here = Place(words, low, at, at + length, run, items)
                 length, tag = _sense(here, tag, lex, notes, negated=negated)
             elif negated and run and (length := _wish_length(low, at, run, lex)):
                 tag = "only"
@@ -111,7 +99,9 @@ def _mark(words: Chunk, at: int) -> str:
 
 def _wish_length(low: Sequence[str], at: int, run: Chunk, lex: Lexicon) -> int:
     """The length of a new request behind an exclusion: `instead of dogs show me cats`."""
-    wish = low[at] in ("show", "give", "find", "i", "include") and run[-1].low not in lex.sets["relative"]
+    wish = low[at] in ("show", "give", "find", "i", "include", "there") and not lex.has(
+        run[-1].low, "relative", "article"
+    )
     return match(lex.leading, low, at)[0] if wish else 0
 
 
@@ -169,9 +159,7 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
     if tag in ("no", "not", "without") and alone and here.first != "except":
         notes.sign(f"{here.text} stands alone")
         return plain
-    if tag in ("either", "both", "exactly one") and not {"and", "or", ",", "as"} & {
-        *here.low[here.end : here.end + 24]
-    }:
+    if tag in ("either", "both", "exactly one") and not {"and", "or", ",", "as"} & {*here.low[here.end :][:24]}:
         return plain
     if here.first in ("minus", "plus") and (after[:1].isdigit() or here.before in ("a", "the")):
         return plain
@@ -191,7 +179,10 @@ def _sense(here: Place, tag: str, lex: Lexicon, notes: Notes, *, negated: bool) 
         asked = [
             word.low for word in here.run if not lex.has(word.low, "request word") or lex.has(word.low, "universal")
         ]
-        return (length, "without") if after != "with" and lex.has("".join(asked[:1]), "universal") else (length, tag)
+        if after != "with" and lex.has("".join(asked[:1]), "universal"):
+            return length, "without"
+        if any(word.low in ("any", "every") for word in here.run):
+            notes.sign("whether `but` takes something out")  # "tulips of any colour but yellow"
     special = {"absent": _absent_sense, "no": _no_sense, "order": _order_sense}.get(tag)
     return special(here, lex, notes) if special else (length, tag)
 
@@ -200,7 +191,8 @@ def _in_title(here: Place) -> bool:
     """Whether a cue is written as in a title: `Rebel Without a Cause`, `Not Afraid album cover`, `Doctor No book`."""
     if not here.words[here.at].capital:
         return False
-    if here.first in ("no", "not", "without") and here.run and here.run[-1].capital:
+    before = here.run[:-1] if here.last == "." else here.run  # "Dr. No"
+    if here.first in ("no", "not", "without", "nobody") and before and before[-1].capital:
         return True
     ahead = [word for word in here.words[here.end : here.end + 4] if word.low not in _SMALL_IN_TITLES]
     return bool(ahead) and ahead[0].capital and (here.at > 0 or (len(ahead) > 1 and ahead[1].kind == "word"))
@@ -247,11 +239,16 @@ def _absent_sense(here: Place, lex: Lexicon, notes: Notes) -> tuple[int, str]:
     """`is missing` behind a thing, `missing a tooth` before one."""
     length, after, run = here.end - here.at, here.after, here.run
     ends = not after or after in _ENDS or after in ("please", "either", "there", "though")
+    if here.last in lex.sets["preposition"]:
+        notes.sign(here.text)  # "a road to nowhere"
+        return length, "words"
     if run and ends:
         if " in " in f" {here.text} " and (len(run) > 4 or lex.has(here.last, "depiction", "image")):
             notes.sign("it is unclear what is not there")
         return length, "absent"
     if "not" in here.low[here.at : here.at + 2] and after != "from" and length > 1:
+        if not run and here.low[here.end - 1] == "there":
+            notes.sign("a question")  # "aren't there dogs"
         return here.low.index("not", here.at) + 1 - here.at, "not"
     joined = not run and here.items and here.items[-1].tag == "and"  # "swinging and missing the ball"
     if here.low[here.end - 1] == "missing" and not joined and here.last not in ("a", "the", "with", "of", "for", "an"):

@@ -13,6 +13,7 @@ from lcse_plugins.parsing.english.words import (
     is_attribute,
     is_attributive,
     is_thing,
+    is_verb,
     join,
     lows,
     tail_start,
@@ -92,6 +93,8 @@ def _sentence(terms: list[Term], leaves: Leaves, notes: Notes) -> Query | None:
             term.join = "or"
         ors = _ors(terms)
     if not ors:
+        if any(term.exclusive for term in terms):
+            notes.shape("`and`, but not both")
         for at in marked:
             terms[at].words = [*terms[at].lead, *terms[at].words]  # "one of the waiters and a guest"
         return _conjunction(terms, leaves, notes)
@@ -99,7 +102,7 @@ def _sentence(terms: list[Term], leaves: Leaves, notes: Notes) -> Query | None:
     end = _last_end(terms, starts, notes, marked=bool(marked))
     bounds = [*starts, end]
     alternatives = [terms[bounds[at] : bounds[at + 1]] for at in range(len(starts))]
-    _share(alternatives, leaves.lex)
+    _share(alternatives, leaves.lex, notes)
     choices = tuple(part for each in alternatives if (part := _conjunction(each, leaves, notes)) is not None)
     choice: Query | None = Or(choices) if len(choices) > 1 else choices[0] if choices else None
     if len(choices) > 1 and any(
@@ -213,7 +216,7 @@ def _behind_attributes(chunk: Chunk, lex: Lexicon) -> Chunk:
     return chunk[at:] if at and at < len(chunk) and is_attribute(chunk[at - 1].low, lex) else []
 
 
-def _share(alternatives: list[list[Term]], lex: Lexicon) -> None:
+def _share(alternatives: list[list[Term]], lex: Lexicon, notes: Notes) -> None:
     """Give each alternative what the first or the last says for all: `a cat or a dog on a sofa`."""
     ends = [each[-1] for each in alternatives]
     heads = [each[0] for each in alternatives]
@@ -244,6 +247,10 @@ def _share(alternatives: list[list[Term]], lex: Lexicon) -> None:
     ):
         prefix, others = first[:-1], True  # "shoes black | or white"
     if prefix and others and len(alternatives[0]) == 1:
+        if prefix[-1].low in lex.sets["locative"]:
+            if lex.has(prefix[0].low, "mover") and all(lex.has(term.words[-1].low, "mover") for term in heads[1:]):
+                return  # "a cat on a sofa or a dog"
+            notes.shape("what the second alternative belongs to")
         for term in heads[1:]:
             term.words = [*prefix, *term.words]
 
@@ -252,6 +259,6 @@ def _prefix(chunk: Chunk, lex: Lexicon) -> Chunk:
     """What stands in front of the last thing of a chunk: `park with | kids`."""
     low = lows(chunk)
     for at in range(len(low) - 1, 0, -1):
-        if low[at] in lex.sets["preposition"] or (low[at].endswith("ing") and low[at] not in lex.sets["ing noun"]):
+        if low[at] in lex.sets["preposition"] or (low[at].endswith("ing") and is_verb(chunk, at, lex)):
             return chunk[: at + 1]
     return []

@@ -34,30 +34,58 @@ CUES = (
 """The tables of cues; of equal phrases the one in the first table counts."""
 
 
-@dataclass(frozen=True)
 class Lexicon:
-    """What the grammar knows about words: single words by table, and phrases by their first word.
+    """What the grammar knows about words: single words by table, and phrases by their first word."""
 
-    `closing`, `closing_absent`, `permission` and `dangling` are searched from the end of a text: their words stand
-    backwards.
-    """
-
-    tables: Mapping[str, tuple[str, ...]]
-    sets: Mapping[str, frozenset[str]]
-    spelling: Mapping[str, str]
-    cues: Phrases
-    leading: Phrases
-    links: Phrases
-    frames: Phrases
-    names: Phrases
-    closing: Phrases
-    closing_absent: Phrases
-    permission: Phrases
-    dangling: Phrases
+    def __init__(self, text: str) -> None:
+        self.tables = {
+            name: tuple(entry for part in body.split(",") if (entry := " ".join(part.split())))
+            for name, body in re.findall(r"\[(.+?)\]([^\[]*)", re.sub(r"#.*", "", text))
+        }
+        self.sets = {name: frozenset(entries) for name, entries in self.tables.items()}
+        self.spelling = self._spelling()
+        self.cues = self._phrases(*CUES)
+        self.leading = self._phrases("request", "opening", "determiner")
+        self.links = self._phrases("link")
+        self.frames = self._phrases("frame")
+        self.names = self._phrases("request in names")
+        # these are searched from the end of a text: their words stand backwards
+        self.closing = self._phrases("closing", backwards=True)
+        self.closing_absent = self._phrases("closing", "closing absent", backwards=True)
+        self.permission = self._phrases("permission", backwards=True)
+        self.dangling = self._phrases("dangling", backwards=True)
 
     def has(self, word: str, *names: str) -> bool:
         """Whether a word stands in one of these tables."""
         return any(word in self.sets[name] for name in names)
+
+    def knows(self, word: str) -> bool:
+        """Whether a word stands in any table."""
+        return any(word in words for words in self.sets.values())
+
+    def _phrases(self, *names: str, backwards: bool = False) -> Phrases:
+        index: dict[str, dict[tuple[str, ...], str]] = {}
+        for name in names:
+            for entry in self.tables[name]:
+                choices = [self.tables[word[1:-1]] if word[0] == "{" else (word,) for word in entry.split()]
+                for chosen in product(*choices):
+                    words = tuple(" ".join(chosen).split())[:: -1 if backwards else 1]
+                    index.setdefault(words[0], {}).setdefault(words, name)
+        return {first: (sorted({*map(len, entry)}, reverse=True), entry) for first, entry in index.items()}
+
+    def _spelling(self) -> dict[str, str]:
+        """What people type, and what they mean: the table of spellings, and a slip in a long cue."""
+        pairs = (entry.partition("=") for entry in self.tables["spelling"])
+        spelling = {left.strip(): right.strip() for left, _, right in pairs}
+        own = self.sets["repaired"] | self.sets["no slip"]
+        slips = {slip: spelling.get(word, word) for word in self.tables["repaired"] for slip in _typed(word)}
+        return {slip: word for slip, word in slips.items() if slip not in own} | spelling
+
+
+@lru_cache(maxsize=1)
+def lexicon() -> Lexicon:
+    """The tables, read once."""
+    return Lexicon(files("lcse_plugins.parsing.english").joinpath("english.txt").read_text("utf-8"))
 
 
 def match(phrases: Phrases, words: Sequence[str], at: int = 0) -> tuple[int, str]:
@@ -68,49 +96,6 @@ def match(phrases: Phrases, words: Sequence[str], at: int = 0) -> tuple[int, str
             if at + length <= len(words) and (table := found.get(tuple(words[at : at + length]))):
                 return length, table
     return 0, ""
-
-
-@lru_cache(maxsize=1)
-def lexicon() -> Lexicon:
-    """The tables, read once."""
-    tables: dict[str, tuple[str, ...]] = {}
-    text = re.sub(r"#.*", "", files("lcse_plugins.parsing.english").joinpath("english.txt").read_text("utf-8"))
-    for name, body in re.findall(r"\[(.+?)\]([^\[]*)", text):
-        tables[name] = tuple(entry for part in body.split(",") if (entry := " ".join(part.split())))
-
-    def phrases(*names: str, backwards: bool = False) -> Phrases:
-        index: dict[str, dict[tuple[str, ...], str]] = {}
-        for name in names:
-            for entry in tables[name]:
-                choices = [tables[word[1:-1]] if word[0] == "{" else (word,) for word in entry.split()]
-                for chosen in product(*choices):
-                    words = tuple(" ".join(chosen).split())[:: -1 if backwards else 1]
-                    index.setdefault(words[0], {}).setdefault(words, name)
-        return {first: (sorted({*map(len, entry)}, reverse=True), entry) for first, entry in index.items()}
-
-    return Lexicon(
-        tables=tables,
-        sets={name: frozenset(entries) for name, entries in tables.items()},
-        spelling=_spelling(tables),
-        cues=phrases(*CUES),
-        leading=phrases("request", "opening", "determiner"),
-        links=phrases("link"),
-        frames=phrases("frame"),
-        names=phrases("request in names"),
-        closing=phrases("closing", backwards=True),
-        closing_absent=phrases("closing", "closing absent", backwards=True),
-        permission=phrases("permission", backwards=True),
-        dangling=phrases("dangling", backwards=True),
-    )
-
-
-def _spelling(tables: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """What people type, and what they mean: the table of spellings, and a slip in a long cue."""
-    pairs = (entry.partition("=") for entry in tables["spelling"])
-    spelling = {left.strip(): right.strip() for left, _, right in pairs}
-    own = {*tables["repaired"], *tables["no slip"]}
-    slips = {slip: spelling.get(word, word) for word in tables["repaired"] for slip in _typed(word) if slip not in own}
-    return slips | spelling
 
 
 def _typed(word: str) -> Iterator[str]:
@@ -201,7 +186,7 @@ def split_words(text: str, start: int, end: int, lex: Lexicon) -> Chunk:
         low = {"[": "(", "]": ")"}.get(low, low)
         if kind == "word":
             low = unicodedata.normalize("NFKC", low.translate(_APOSTROPHES)).lower()
-        if hit[0] == "OR" and found and found[-1].low in lex.sets["oregon"]:
+        if hit[0] == "OR" and lex.sets["oregon"] & {*lows(found[-2:])}:
             low = "OR"
         elif low == "&":
             kind, low = "word", "&" if _joins_names(text, hit.start()) else "and"
@@ -249,8 +234,6 @@ def join(text: str, words: Sequence[Word]) -> str:
         if word.instead is not None:
             pieces.append(f" {word.instead}")
             end = -1
-        elif follows and word.end <= end:
-            continue
         else:
             pieces.append(text[end : word.end] if follows else f" {text[word.start : word.end]}")
             start, end = start if follows else word.start, word.end
@@ -303,8 +286,6 @@ def is_verb(chunk: Chunk, at: int, lex: Lexicon) -> bool:
 def verb_first(chunk: Chunk, lex: Lexicon) -> str:
     """Whether a chunk begins with what somebody does: `yes`, `no`, or `maybe` for `jumping horses`."""
     low = lows(chunk)
-    if is_finite(low[0], lex) and len(low) > 1:
-        return "yes"
     if not is_verb(chunk, 0, lex):
         return "no"
     if len(low) == 1 or low[0] in lex.sets["taking"] or low[1] in _AFTER_VERB:
@@ -391,6 +372,8 @@ def without_dangling(chunk: Chunk, lex: Lexicon) -> Chunk:
     while (length := match(lex.dangling, low, at)[0]) > 0:
         if low[at] == "it" and at + 1 < len(low) and low[at + 1] in lex.sets["preposition"]:
             break  # "a table with food on it"
+        if low[at] == "show" and low[at + 1 : at + 2] == ["the"]:
+            break  # "a stage before the show"
         at += length
     return chunk[: len(chunk) - at]
 
