@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
-    """Another one in each run of `make test-faults`, printed; LCSE_SEED repeats one. `make test` tries the same ones."""
+    """Printed; another one in each run of `make test-faults`, fixed in `make test`. LCSE_SEED repeats one."""
     marked = request.node.get_closest_marker("faults") is not None
     chosen = int(os.environ.get("LCSE_SEED") or (secrets.randbelow(10**6) if marked else 0))
     print(f"\n{request.node.name}: LCSE_SEED={chosen}")
