@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -47,7 +49,8 @@ def demo(photos: Path | None, queries: tuple[str, ...], html: Path) -> None:
         print_notes(*encoded.parse.notes)
     write_report(html, comparisons, title=f"{len(pictures):,} photographs, searched by logic")
     click.echo(f"\nSee it:   open {printable(html)} in a browser")
-    click.echo(f"Play:     {'lcse serve' if photos is None else f'lcse serve {printable(photos)}'}")
+    called = sys.argv[0] if Path(sys.argv[0]).name == "lcse" and shutil.which("lcse") is None else "lcse"
+    click.echo(f"Play:     {called} serve{'' if photos is None else f' {printable(photos)}'}")
 
 
 def _print(comparison: Comparison) -> None:
