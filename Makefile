@@ -46,7 +46,7 @@ test-browser: setup ## the page in a headless Chromium (installs Debian's as roo
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -yqq chromium chromium-driver; } || true
 	$(BIN)/python -m pytest -m browser
 
-test-faults: setup ## kills, corruption, bombs and URL tricks; about four minutes, seeds are printed
+test-faults: setup ## kills, corruption, bombs and URL tricks; about three minutes, seeds are printed
 	$(BIN)/python -m pytest -m faults -s
 
 test-llm: setup ## the parser chain against a real language model (fetches 1.1 GB once)

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from lcse_plugins.cli.options import encoder_option, json_option, load, print_json, progress_bar
+from lcse_plugins.cli.options import encoder_option, fitted_mode_option, json_option, load, print_json, progress_bar
 from lcse_plugins.errors import InvalidOption
-from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode, ScoringConfig
+from lcse_plugins.scoring.config import Mode, ScoringConfig
 
 if TYPE_CHECKING:
     from lcse_plugins.bench.factor import Parses
@@ -276,13 +276,7 @@ def retention(labels: Labels, run: Run) -> None:
 
 @bench.command(epilog="Example: lcse bench calibrate photos/photos.jsonl --half A")
 @label_options
-@click.option(
-    "--mode",
-    type=click.Choice([mode for mode in get_args(Mode) if mode != "holistic"]),  # which uses neither μ nor β
-    default=DEFAULT_CONFIG.mode,
-    show_default=True,
-    help="The mode that μ and β are fitted for.",
-)
+@fitted_mode_option
 @run_options
 def calibrate(labels: Labels, mode: Mode, run: Run) -> None:
     """Show how quality depends on μ and β.

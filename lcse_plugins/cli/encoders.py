@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import click
 
 from lcse_plugins.cli.options import (
     encoder_option,
     file_to_write,
+    fitted_mode_option,
     json_option,
     load,
     print_json,
     progress_bar,
 )
-from lcse_plugins.scoring.config import DEFAULT_CONFIG, Mode, ScoringConfig
+from lcse_plugins.scoring.config import Mode, ScoringConfig
 
 if TYPE_CHECKING:
     from lcse_plugins.encoders import FloatArray
@@ -42,13 +43,7 @@ def encoders() -> None:
 @click.option("--images", type=click.Path(path_type=Path), help="Where pictures are; by default beside LABELS.")
 @file_to_write("--out", "-o", help="Write the calibration as JSON, for --calibration and Calibration.load.")
 @encoder_option
-@click.option(
-    "--mode",
-    type=click.Choice([mode for mode in get_args(Mode) if mode != "holistic"]),  # which uses neither μ nor β
-    default=DEFAULT_CONFIG.mode,
-    show_default=True,
-    help="The mode that μ and β are fitted for.",
-)
+@fitted_mode_option
 @json_option
 def calibrate(labels: Path, images: Path | None, out: Path | None, encoder: str, mode: Mode, as_json: bool) -> None:
     """Fit μ, β and the presence curve on LABELS: a CSV with path and labels (a;b;c), COCO's JSON, or JSON lines."""

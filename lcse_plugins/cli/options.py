@@ -27,6 +27,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 encoder_option = click.option(
     "--encoder", default="starter", show_default=True, metavar="NAME", help="Encoder; `lcse encoders` lists them."
 )
+fitted_mode_option = click.option(
+    "--mode",
+    type=click.Choice([mode for mode in get_args(Mode) if mode != "holistic"]),  # which uses neither μ nor β
+    default=DEFAULT_CONFIG.mode,
+    show_default=True,
+    help="The mode that μ and β are fitted for.",
+)
 
 
 def scoring_options(command: F) -> F:
