@@ -115,8 +115,10 @@ def _is_unmarked_picture(value: object, access: ImageAccess) -> bool:
     if not isinstance(value, str | Path) or not value or len(str(value)) > 4096 or os.path.splitext(value)[1]:
         return False
     path = _file_at(value, access)
+    if path is None:
+        return False
     try:
-        with open(path or os.devnull, "rb") as stream:
+        with open(path, "rb") as stream:
             return _FIRST_BYTES.match(stream.read(12)) is not None
     except OSError:
         return False
